@@ -482,7 +482,7 @@ func TestRun_registersTheHost(t *testing.T) {
 	}
 	l := &coordv1.Lease{}
 	w.await("lease", func() bool {
-		return w.api.Get(t.Context(), client.ObjectKey{Namespace: SystemNamespace, Name: "host-h1"}, l) == nil
+		return w.api.Get(t.Context(), client.ObjectKey{Namespace: api.SystemNamespace, Name: "host-h1"}, l) == nil
 	})
 	if *l.Spec.HolderIdentity != "h1" || time.Since(l.Spec.RenewTime.Time) > time.Minute {
 		t.Errorf("lease %+v", l.Spec)

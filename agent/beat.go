@@ -9,20 +9,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
 const (
-	// SystemNamespace is where the Leases of hosts lie.
-	SystemNamespace = "holdfast-system"
 	// BeatInterval is how often an agent renews its Lease.
 	BeatInterval = 5 * time.Second
 	// beatTries is how often one beat is tried again that another agent came before with its own.
 	beatTries = 3
 )
-
-// LeaseName names the Lease by which the agent of a host shows that it is alive.
-func LeaseName(host string) string { return "host-" + host }
 
 // beat renews the host's Lease until ctx ends.
 func (a *agent) beat(ctx context.Context) {
@@ -80,7 +76,7 @@ func (a *agent) renew(ctx context.Context) (err error) {
 
 // readLease returns the Lease, or an empty one where there is none yet.
 func (a *agent) readLease(ctx context.Context) (*coordv1.Lease, error) {
-	l := &coordv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: LeaseName(a.Name)}}
+	l := &coordv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.HostLease(a.Name)}}
 	err := a.client.Get(ctx, client.ObjectKeyFromObject(l), l)
 	return l, client.IgnoreNotFound(err)
 }

@@ -338,7 +338,7 @@ func TestTwin_sameMemory(t *testing.T) {
 func TestTwin_earlierAgent(t *testing.T) {
 	p := newPair(t)
 	now := metav1.NowMicro()
-	old := &coordv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: LeaseName("h4")}, Spec: coordv1.LeaseSpec{RenewTime: &now}}
+	old := &coordv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.HostLease("h4")}, Spec: coordv1.LeaseSpec{RenewTime: &now}}
 	if err := p.api.Create(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func TestTwin_earlierServer(t *testing.T) {
 	p.beats(time.Minute, a)
 	a.want(alone, "with an earlier server")
 	var l coordv1.Lease
-	if err := p.api.Get(t.Context(), client.ObjectKey{Namespace: SystemNamespace, Name: LeaseName("h4")}, &l); err != nil || len(l.Annotations) != 0 {
+	if err := p.api.Get(t.Context(), client.ObjectKey{Namespace: api.SystemNamespace, Name: api.HostLease("h4")}, &l); err != nil || len(l.Annotations) != 0 {
 		t.Errorf("annotations %v: %v", l.Annotations, err)
 	}
 	p.fails = nil
@@ -369,7 +369,7 @@ func TestTwin_restoredBackup(t *testing.T) {
 	a := p.start(dir, board1, boot1, "10.0.0.4")
 	p.beats(BeatInterval, a)
 	var saved, now coordv1.Lease
-	key := client.ObjectKey{Namespace: SystemNamespace, Name: LeaseName("h4")}
+	key := client.ObjectKey{Namespace: api.SystemNamespace, Name: api.HostLease("h4")}
 	if err := p.api.Get(t.Context(), key, &saved); err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +438,7 @@ func TestRun_twins(t *testing.T) {
 		t.Errorf("message %q", d.Status.Message)
 	}
 	w.await("the first heartbeat", func() bool {
-		return w.api.Get(t.Context(), client.ObjectKey{Namespace: SystemNamespace, Name: LeaseName("h1")}, &coordv1.Lease{}) == nil
+		return w.api.Get(t.Context(), client.ObjectKey{Namespace: api.SystemNamespace, Name: api.HostLease("h1")}, &coordv1.Lease{}) == nil
 	})
 	for name, pid := range pids {
 		if !runtimetest.Alive(pid) {

@@ -32,7 +32,7 @@ var otherMachine = instance.Instance{
 
 // leaseOf is the Lease of host h1 as an agent wrote it long ago.
 func leaseOf(annotation string) *coordv1.Lease {
-	l := &coordv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: LeaseName("h1")}}
+	l := &coordv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.HostLease("h1")}}
 	long := metav1.NewMicroTime(time.Unix(1_000_000_000, 0))
 	l.Spec.RenewTime = &long
 	if annotation != "" {

@@ -20,7 +20,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/leader"
 	"github.com/holdfast-storage/holdfast/platform/bare"
-	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // TestApply_waitsForAction: an Action from a file is waited for until it is done and effective, and how it ends otherwise is told.
@@ -99,7 +98,7 @@ func (b *bench) actionIs(name string, state api.ActionState, reason string) {
 // carryOut looks after actions of one kind, as the leader does, until the test ends.
 func (b *bench) carryOut(h action.Handler) {
 	log := slog.New(slog.DiscardHandler)
-	election := &leader.Election{REST: b.server.Config(), Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: "s1", Log: log}
+	election := &leader.Election{REST: b.server.Config(), Namespace: api.SystemNamespace, Name: api.LeaderLease, Server: "s1", Log: log}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

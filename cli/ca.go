@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/control/rotation"
-	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // noAuthority says who has one in Kubernetes.
@@ -64,7 +63,7 @@ func (g *globals) caRotate(ctx context.Context, wait bool, timeout time.Duration
 		return err
 	}
 	a := &api.Action{
-		ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, GenerateName: "ca-rotate-"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, GenerateName: "ca-rotate-"},
 		Spec:       api.ActionSpec{Kind: rotation.KindName, Target: rotation.Target},
 	}
 	if err := withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, a) }); err != nil {
@@ -80,7 +79,7 @@ func (g *globals) caRotate(ctx context.Context, wait bool, timeout time.Duration
 // noRotation refuses a second rotation.
 func noRotation(ctx context.Context, c client.Client) error {
 	var actions api.ActionList
-	if err := c.List(ctx, &actions, client.InNamespace(store.SystemNamespace)); err != nil {
+	if err := c.List(ctx, &actions, client.InNamespace(api.SystemNamespace)); err != nil {
 		return fmt.Errorf("while reading actions: %w", err)
 	}
 	for i := range actions.Items {
@@ -108,7 +107,7 @@ func (g *globals) caShow(ctx context.Context) error {
 		return ofServers(ctx, g, err, noAuthority)
 	}
 	var servers corev1.ConfigMap
-	err = c.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: rotation.BeliefsName}, &servers)
+	err = c.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: rotation.BeliefsName}, &servers)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("while reading which authorities the servers trust: %w", err)
 	}

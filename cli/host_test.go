@@ -22,7 +22,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/internal/spell"
-	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // bench runs commands against a real server, which has no agents and nobody who carries out actions.
@@ -267,7 +266,7 @@ func testHostActions(b *bench) {
 	b.expect("host replace node3 node1 --gone --devices /dev/sdb,/dev/sdc", exitOK, "follow it with 'holdfast action wait replace-node3-")
 	b.expect("host drain node3", exitRefused, "is in progress on host node3 and waits for osd.1: cancel it with 'holdfast action cancel replace-node3-")
 	for _, a := range b.actions() {
-		if a.Namespace != store.SystemNamespace || a.Spec.Target != "host/"+a.Spec.Host {
+		if a.Namespace != api.SystemNamespace || a.Spec.Target != "host/"+a.Spec.Host {
 			b.Errorf("action %s/%s has target %s", a.Namespace, a.Name, a.Spec.Target)
 		}
 		if a.Spec.Host == "node3" && (a.Spec.Parameters["by"] != "node1" || a.Spec.Parameters["devices"] != "/dev/sdb,/dev/sdc") {

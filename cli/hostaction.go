@@ -13,7 +13,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
-	"github.com/holdfast-storage/holdfast/platform/store"
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
@@ -113,7 +112,7 @@ func (g *globals) planAction(ctx context.Context, w *writer, targets []target, d
 // object is the action. It has its name here already, so that a plan of it makes one action and no second.
 func (o *hostAction) object() *api.Action {
 	a := &api.Action{
-		ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: names.SimpleNameGenerator.GenerateName(o.verb + "-" + o.host + "-")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: names.SimpleNameGenerator.GenerateName(o.verb + "-" + o.host + "-")},
 		Spec: api.ActionSpec{
 			Kind: o.kind, Target: "host/" + o.host, Host: o.host, Parameters: map[string]api.ActionParameter{},
 		},

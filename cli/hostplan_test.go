@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // newWiped makes a home with a cluster of this policy, which has an OSD on each of its hosts.
@@ -46,7 +45,7 @@ func newWiped(t *testing.T, namespace string, policy api.DeletionPolicy) *person
 func (p *person) actions(t *testing.T) (on []api.Action) {
 	t.Helper()
 	var list api.ActionList
-	if err := p.List(context.Background(), &list, client.InNamespace(store.SystemNamespace)); err != nil {
+	if err := p.List(context.Background(), &list, client.InNamespace(api.SystemNamespace)); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range list.Items {
@@ -144,7 +143,7 @@ func TestHost_planIsWaitedFor(t *testing.T) {
 func (p *person) endAs(ctx context.Context, state api.ActionState, message string) {
 	for ctx.Err() == nil {
 		var list api.ActionList
-		_ = p.List(ctx, &list, client.InNamespace(store.SystemNamespace))
+		_ = p.List(ctx, &list, client.InNamespace(api.SystemNamespace))
 		for _, a := range list.Items {
 			if strings.HasPrefix(a.Spec.Host, p.namespace+"-") && !a.Status.State.Final() {
 				a.Status.State, a.Status.Message = state, message

@@ -30,7 +30,7 @@ func contend(ctx context.Context, server *control.Server, now *leader.Metrics, w
 		log.Info("this server will need longer to become leader", "error", err)
 	}
 	e := &election.Election{
-		REST: server.Config(), Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: server.Name(),
+		REST: server.Config(), Namespace: api.SystemNamespace, Name: api.LeaderLease, Server: server.Name(),
 		Log: log.With("part", "election"),
 	}
 	return e.Run(ctx, func(ctx context.Context, token string) {

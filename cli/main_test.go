@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	election "github.com/holdfast-storage/holdfast/control/leader"
 	"github.com/holdfast-storage/holdfast/control/pki"
@@ -67,7 +68,7 @@ func startShared(t *testing.T) error {
 // answerPlans leads by answering Plans, until ctx ends.
 func answerPlans(ctx context.Context, server *control.Server) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	e := &election.Election{REST: server.Config(), Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: "s1", Log: log}
+	e := &election.Election{REST: server.Config(), Namespace: api.SystemNamespace, Name: api.LeaderLease, Server: "s1", Log: log}
 	_ = e.Run(ctx, func(ctx context.Context, token string) {
 		store, err := bare.NewStore(ctx, server.Config(), token)
 		if err != nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/platform/bare"
-	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // TestRefused_unknownHost: each command that names a host says that there is none, and which was meant perhaps. Nothing is made.
@@ -55,7 +54,7 @@ func TestRefused_unknownHost(t *testing.T) {
 	p.must(t, exitRefused, "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, ceph: {}}\n---\n"+node,
 		[]string{"apply", "-f", "-"}, "nothing was changed", "the cluster has StorageNodes for no host", "spec.nodeSelector selects no host", "did you mean kubernetes.io/hostname=unknown-1 or ")
 	var actions api.ActionList
-	if err := p.List(t.Context(), &actions, client.InNamespace(store.SystemNamespace)); err != nil {
+	if err := p.List(t.Context(), &actions, client.InNamespace(api.SystemNamespace)); err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range actions.Items {
@@ -227,7 +226,7 @@ func (b *bench) withCeph() *radostest.Cluster {
 	authority, err := b.server.Rotation(b.server.Config())
 	b.must(err)
 	elect := &election.Election{
-		REST: b.server.Config(), Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: "s1", Log: log,
+		REST: b.server.Config(), Namespace: api.SystemNamespace, Name: api.LeaderLease, Server: "s1", Log: log,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -37,7 +37,7 @@ func (g *globals) watchNamespace(ctx context.Context, namespace string) (*watche
 	c, err := cache.New(config, cache.Options{
 		Scheme:            newScheme(),
 		DefaultNamespaces: map[string]cache.Config{namespace: {}},
-		ByObject:          map[client.Object]cache.ByObject{&api.Action{}: {Namespaces: map[string]cache.Config{namespace: {}, store.SystemNamespace: {}}}},
+		ByObject:          map[client.Object]cache.ByObject{&api.Action{}: {Namespaces: map[string]cache.Config{namespace: {}, api.SystemNamespace: {}}}},
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 				refuse(err)
@@ -125,7 +125,7 @@ func readSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName
 // readActions returns what is under way with a cluster. Actions on hosts lie in a namespace of their own.
 func readActions(ctx context.Context, r client.Reader, key types.NamespacedName, host func(string) bool) ([]*api.Action, error) {
 	var all []api.Action
-	for _, namespace := range slices.Compact([]string{key.Namespace, store.SystemNamespace}) {
+	for _, namespace := range slices.Compact([]string{key.Namespace, api.SystemNamespace}) {
 		var list api.ActionList
 		if err := r.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("while reading actions: %w", err)

@@ -62,13 +62,13 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 	}{
 		{&clusters, []client.ListOption{in}}, {&statuses, []client.ListOption{in}}, {&nodes, []client.ListOption{in}},
 		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil},
-		{&system, []client.ListOption{client.InNamespace(store.SystemNamespace)}},
+		{&system, []client.ListOption{client.InNamespace(api.SystemNamespace)}},
 	} {
 		if err := c.List(ctx, read.list, read.opts...); err != nil {
 			return nil, fmt.Errorf("while reading %T: %w", read.list, err)
 		}
 	}
-	if namespace != store.SystemNamespace {
+	if namespace != api.SystemNamespace {
 		actions.Items = append(actions.Items, system.Items...)
 	}
 	resources, err := store.ReadResources(ctx, c, in)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/control/pki"
@@ -37,7 +38,7 @@ func (s *Server) followRotation(ctx context.Context) {
 	}
 	only := fields.OneTermEqualSelector("metadata.name", rotation.SecretName)
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "secrets", access.SystemNamespace, only),
+		ListerWatcher: cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "secrets", api.SystemNamespace, only),
 		ObjectType:    &corev1.Secret{},
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { signal() }, UpdateFunc: func(any, any) { signal() }, DeleteFunc: func(any) { signal() },
@@ -73,7 +74,7 @@ func (s *Server) followOnce(ctx context.Context, client kubernetes.Interface, st
 			s.log.Error("the rotation of the authority cannot be followed; trying again", "error", err)
 		}
 	}()
-	obj, under, err := store.GetByKey(access.SystemNamespace + "/" + rotation.SecretName)
+	obj, under, err := store.GetByKey(api.SystemNamespace + "/" + rotation.SecretName)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func tell(ctx context.Context, client kubernetes.Interface, name, text string) e
 	if err != nil {
 		return err
 	}
-	maps := client.CoreV1().ConfigMaps(access.SystemNamespace)
+	maps := client.CoreV1().ConfigMaps(api.SystemNamespace)
 	_, err = maps.Patch(ctx, rotation.BeliefsName, types.MergePatchType, patch, metav1.PatchOptions{})
 	if !apierrors.IsNotFound(err) {
 		return err

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/holdfast-storage/holdfast/control/access"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 )
@@ -32,7 +32,7 @@ func (r *restore) newcomer(ctx context.Context, work, database string) error {
 
 // publishedIn is the list of servers that a snapshot of etcd holds.
 func publishedIn(database string) ([]string, error) {
-	text, err := etcd.Value(database, "/registry/configmaps/"+access.SystemNamespace+"/"+endpoints.ServersName)
+	text, err := etcd.Value(database, "/registry/configmaps/"+api.SystemNamespace+"/"+endpoints.ServersName)
 	if err != nil || text == nil {
 		return nil, err
 	}

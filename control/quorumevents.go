@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control/access"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -44,7 +43,7 @@ func newQuorumEvents(config *rest.Config) (*quorumEvents, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // There is little to write, and a look waits for it.
 	c, err := client.New(config, client.Options{Scheme: scheme})
-	return &quorumEvents{client: c, namespace: access.SystemNamespace}, err
+	return &quorumEvents{client: c, namespace: api.SystemNamespace}, err
 }
 
 // forget has the log be read anew.

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 )
 
@@ -43,7 +42,7 @@ func newServers(config *rest.Config) (*servers, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&api.Host{}: {Label: labels.NewSelector().Add(*isServer)},
 			&corev1.ConfigMap{}: {
-				Namespaces: map[string]cache.Config{access.SystemNamespace: {}},
+				Namespaces: map[string]cache.Config{api.SystemNamespace: {}},
 				Field:      fields.OneTermEqualSelector("metadata.name", endpoints.ServersName),
 			},
 		},
@@ -66,7 +65,7 @@ func (s *servers) hosts(ctx context.Context) ([]api.Host, error) {
 // published is the list of where the servers serve. The first time it waits until it was read.
 func (s *servers) published(ctx context.Context) (*corev1.ConfigMap, error) {
 	list := &corev1.ConfigMap{}
-	err := s.cache.Get(ctx, client.ObjectKey{Namespace: access.SystemNamespace, Name: endpoints.ServersName}, list)
+	err := s.cache.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: endpoints.ServersName}, list)
 	if err != nil {
 		return nil, fmt.Errorf("while reading the list of servers: %w", err)
 	}

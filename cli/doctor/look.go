@@ -32,8 +32,6 @@ import (
 	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
-const systemNamespace = "holdfast-system"
-
 // Source is where facts come from.
 type Source struct {
 	// Config and Client reach the API as an administrator.
@@ -134,7 +132,7 @@ func (s *Source) lists(ctx context.Context, f *Facts) error {
 // tokens reads the join tokens. They are Secrets, which not everybody may read who may read all else.
 func (s *Source) tokens(ctx context.Context, f *Facts) error {
 	var tokens corev1.SecretList
-	err := s.Client.List(ctx, &tokens, client.InNamespace(systemNamespace), client.MatchingFields{"type": "holdfast.io/join-token"})
+	err := s.Client.List(ctx, &tokens, client.InNamespace(api.SystemNamespace), client.MatchingFields{"type": "holdfast.io/join-token"})
 	if apierrors.IsForbidden(err) {
 		f.TokensErr = err
 		return nil
@@ -153,7 +151,7 @@ func (s *Source) tokens(ctx context.Context, f *Facts) error {
 // servers asks each server for itself.
 func (s *Source) servers(ctx context.Context, f *Facts) {
 	var list corev1.ConfigMap
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "servers"}, &list); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: "servers"}, &list); err != nil {
 		f.Local.Problems = append(f.Local.Problems, fmt.Sprintf("the list of servers cannot be read: %v", err))
 		return
 	}

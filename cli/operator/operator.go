@@ -20,6 +20,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/holdfast-storage/holdfast/api/crd"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	election "github.com/holdfast-storage/holdfast/control/leader"
 	"github.com/holdfast-storage/holdfast/internal/version"
 	"github.com/holdfast-storage/holdfast/leader"
@@ -94,7 +95,7 @@ func (o *operator) contend(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	e := &election.Election{
-		REST: o.REST, Namespace: store.SystemNamespace, Name: store.LeaderLease, Server: o.Name, Times: times,
+		REST: o.REST, Namespace: api.SystemNamespace, Name: api.LeaderLease, Server: o.Name, Times: times,
 		Won: func(ctx context.Context, token string) error {
 			err := o.won(ctx, token)
 			o.tell(ctx, err)

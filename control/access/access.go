@@ -42,9 +42,6 @@ func ServerOf(name string) (server string, ok bool) { return strings.CutPrefix(n
 // HostUser is the user name of a host's agent.
 func HostUser(host string) string { return userHost + host }
 
-// HostLease is the name of the lease in holdfast-system by which a host shows that its agent is alive.
-func HostLease(host string) string { return "host-" + host }
-
 // HostKey is the annotation on each Host that identifies the key that the host joined with (see pki.KeyID). No other machine
 // can take the host's name, and a certificate for another key does not count. A host cannot write it.
 const HostKey = "holdfast.io/key"

@@ -80,15 +80,15 @@ func leaseWrite(host string, a admission.Attributes) error {
 	if err != nil {
 		return err
 	}
-	if object.GetName() != HostLease(host) {
-		return fmt.Errorf("host %s may write the lease %s alone", host, HostLease(host))
+	if object.GetName() != api.HostLease(host) {
+		return fmt.Errorf("host %s may write the lease %s alone", host, api.HostLease(host))
 	}
 	lease, ok := a.GetObject().(*coordinationv1.Lease)
 	if !ok {
 		return fmt.Errorf("the lease came as %T", a.GetObject())
 	}
 	if holder := lease.Spec.HolderIdentity; holder != nil && *holder != host {
-		return fmt.Errorf("host %s holds the lease %s itself", host, HostLease(host))
+		return fmt.Errorf("host %s holds the lease %s itself", host, api.HostLease(host))
 	}
 	if lease.Spec.PreferredHolder != nil || lease.Spec.Strategy != nil {
 		return fmt.Errorf("host %s may not set preferredHolder or strategy of its lease", host)

@@ -9,10 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-)
 
-// SystemNamespace is where Holdfast keeps its own objects: heartbeats, tokens, the list of servers.
-const SystemNamespace = "holdfast-system"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
 
 // Secrets tells which Secrets a host needs.
 type Secrets interface {
@@ -48,8 +47,8 @@ var hostRules = []rule{
 	{"list watch", "actions.holdfast.io", "a host may read only its own actions: select them by spec.host", selected("spec.host")},
 	{"update patch", "actions.holdfast.io/status", "", nil},
 	{"get", "secrets", "no daemon of the host, and no command for one, needs this secret", neededSecret},
-	{"create", "leases.coordination.k8s.io", "a host's lease is in " + SystemNamespace, inSystem},
-	{"get update patch", "leases.coordination.k8s.io", "a host may use only its own lease", both(inSystem, named(HostLease))},
+	{"create", "leases.coordination.k8s.io", "a host's lease is in " + api.SystemNamespace, inSystem},
+	{"get update patch", "leases.coordination.k8s.io", "a host may use only its own lease", both(inSystem, named(api.HostLease))},
 }
 
 // hostsMay is told to a host where no rule comes near to what it asks for.
@@ -192,7 +191,7 @@ func selects(a authorizer.Attributes, field, value string) bool {
 }
 
 func inSystem(_ context.Context, _ *Authorizer, _ string, a authorizer.Attributes) (bool, error) {
-	return a.GetNamespace() == SystemNamespace, nil
+	return a.GetNamespace() == api.SystemNamespace, nil
 }
 
 func both(first, second condition) condition {

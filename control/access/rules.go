@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // Rules lists what a user may do in a namespace. Authorize is asked for each verb of each resource
@@ -97,7 +99,7 @@ func (q *questions) verbs(
 // names are those of the objects that are a host's own.
 func (q *questions) names() []string {
 	if host, ok := AgentOf(q.user); ok {
-		return []string{host, HostLease(host)}
+		return []string{host, api.HostLease(host)}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/access"
 )
 
@@ -59,7 +60,7 @@ func TestRules(t *testing.T) {
 		},
 		"other": {review},
 	} {
-		got := access.NewAuthorizer(needs{}).Rules(t.Context(), users[who], access.SystemNamespace, served)
+		got := access.NewAuthorizer(needs{}).Rules(t.Context(), users[who], api.SystemNamespace, served)
 		have := sentences(got.ResourceRules)
 		slices.Sort(have)
 		slices.Sort(want)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/holdfast-storage/holdfast/api/crd"
-	"github.com/holdfast-storage/holdfast/control/access"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/version"
 )
 
@@ -25,7 +25,7 @@ func (s *Server) Install(ctx context.Context, alone bool) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{metav1.NamespaceDefault, access.SystemNamespace} {
+	for _, name := range []string{metav1.NamespaceDefault, api.SystemNamespace} {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		_, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/metadata"
 	clientrest "k8s.io/client-go/rest"
 
-	"github.com/holdfast-storage/holdfast/control/access"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // namespaceRules keeps objects and namespaces together: an object is created in a namespace that exists, and a namespace is
@@ -71,7 +71,7 @@ func (r *namespaceRules) exists(ctx context.Context, name string) error {
 }
 
 func (r *namespaceRules) mayDelete(ctx context.Context, name string) error {
-	if name == metav1.NamespaceDefault || name == access.SystemNamespace {
+	if name == metav1.NamespaceDefault || name == api.SystemNamespace {
 		return refuse(name, "it belongs to Holdfast itself and stays")
 	}
 	held, err := r.held(ctx, name)

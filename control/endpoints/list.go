@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/access"
 )
 
@@ -33,7 +34,7 @@ const ServersName = "servers"
 
 // Publish puts a server on the list, with the rights of an administrator. It writes nothing when the server is there.
 func Publish(ctx context.Context, client kubernetes.Interface, name, address string) error {
-	maps := client.CoreV1().ConfigMaps(access.SystemNamespace)
+	maps := client.CoreV1().ConfigMaps(api.SystemNamespace)
 	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
 		list, err := maps.Get(ctx, ServersName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -62,7 +63,7 @@ func Publish(ctx context.Context, client kubernetes.Interface, name, address str
 
 // Reset empties the list of servers, with the rights of an administrator.
 func Reset(ctx context.Context, client kubernetes.Interface) error {
-	err := client.CoreV1().ConfigMaps(access.SystemNamespace).Delete(ctx, ServersName, metav1.DeleteOptions{})
+	err := client.CoreV1().ConfigMaps(api.SystemNamespace).Delete(ctx, ServersName, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("while emptying the list of servers: %w", err)
 	}
@@ -72,7 +73,7 @@ func Reset(ctx context.Context, client kubernetes.Interface) error {
 // Keep takes all others off a ConfigMap of servers by their names, such as ServersName, than those whose names are kept, with the rights of an
 // administrator. It writes nothing when there are none.
 func Keep(ctx context.Context, client kubernetes.Interface, of string, kept func(name string) bool) error {
-	maps := client.CoreV1().ConfigMaps(access.SystemNamespace)
+	maps := client.CoreV1().ConfigMaps(api.SystemNamespace)
 	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
 		list, err := maps.Get(ctx, of, metav1.GetOptions{ResourceVersion: "0"})
 		if err != nil {
@@ -96,7 +97,7 @@ func retriable(err error) bool { return apierrors.IsConflict(err) || apierrors.I
 
 // Published reads the list of servers, sorted, with the rights of an administrator.
 func Published(ctx context.Context, client kubernetes.Interface) ([]string, error) {
-	list, err := client.CoreV1().ConfigMaps(access.SystemNamespace).Get(ctx, ServersName, metav1.GetOptions{ResourceVersion: "0"})
+	list, err := client.CoreV1().ConfigMaps(api.SystemNamespace).Get(ctx, ServersName, metav1.GetOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("while reading the list of servers: %w", err)
 	}

@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast-storage/holdfast/control/access"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-const systemNamespace = access.SystemNamespace
+const systemNamespace = api.SystemNamespace
 
 // record is what the server keeps of a token: a Secret.
 type record struct{ *corev1.Secret }

@@ -21,7 +21,6 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	"github.com/holdfast-storage/holdfast/action/actiontest"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/internal/failpoint"
@@ -60,7 +59,7 @@ func newWorld(t *testing.T, code *failpoint.Points) *world {
 		}
 	}
 	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: access.SystemNamespace, Name: name}
+		return metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: name}
 	}
 	old, err := pki.NewAuthority(time.Now())
 	if err != nil {
@@ -173,7 +172,7 @@ func (w *world) follow() {
 
 func (w *world) server(who, name string) {
 	secret := &corev1.Secret{}
-	err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: access.SystemNamespace, Name: SecretName}, secret)
+	err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: api.SystemNamespace, Name: SecretName}, secret)
 	if client.IgnoreNotFound(err) != nil {
 		w.t.Fatal(err)
 	}
@@ -186,7 +185,7 @@ func (w *world) server(who, name string) {
 	}
 	w.state[who] = s
 	w.signer[who], w.trusted[who] = s.Signer().Fingerprint(), pki.Fingerprints(s.Trusted())
-	beliefs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: access.SystemNamespace, Name: BeliefsName}}
+	beliefs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: BeliefsName}}
 	w.change(beliefs, func() {
 		if beliefs.Data == nil {
 			beliefs.Data = map[string]string{}
@@ -228,7 +227,7 @@ func (w *world) change(o client.Object, change func()) {
 
 func newAction() *api.Action {
 	return &api.Action{
-		ObjectMeta: metav1.ObjectMeta{Namespace: access.SystemNamespace, Name: "rotate"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: "rotate"},
 		Spec:       api.ActionSpec{Kind: KindName, Target: Target, Want: api.WantDone},
 		Status:     api.ActionStatus{State: api.ActionNew},
 	}
@@ -310,7 +309,7 @@ func (w *world) check(end api.ActionState, fresh bool) {
 			w.t.Errorf("%s: signed by the old one %v, believes %d", who, isOld, len(w.trusted[who]))
 		}
 	}
-	err = w.api.Get(w.t.Context(), client.ObjectKey{Namespace: access.SystemNamespace, Name: SecretName}, &corev1.Secret{})
+	err = w.api.Get(w.t.Context(), client.ObjectKey{Namespace: api.SystemNamespace, Name: SecretName}, &corev1.Secret{})
 	if client.IgnoreNotFound(err) != nil || err == nil {
 		w.t.Errorf("the keys of the rotation are still there: %v", err)
 	}
@@ -380,7 +379,7 @@ func (w *world) giveUp(off, step string, stuck Phase) {
 		w.t.Fatalf("it ended as %s: %s (%v)", a.Status.State, a.Status.Message, err)
 	}
 	secret := &corev1.Secret{}
-	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: access.SystemNamespace, Name: SecretName}, secret); err != nil || string(secret.Data[keyPhase]) != string(stuck) {
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: api.SystemNamespace, Name: SecretName}, secret); err != nil || string(secret.Data[keyPhase]) != string(stuck) {
 		w.t.Fatalf("it was left in phase %s: %v", secret.Data[keyPhase], err)
 	}
 	w.off = ""
@@ -400,7 +399,7 @@ func TestStep_removed(t *testing.T) {
 	if s, _, _ := h.load(t.Context()); err != nil || p.Done || !strings.HasSuffix(p.WaitsFor, ": h2") || s != nil {
 		t.Errorf("%+v, %v; the state is %v", p, err, s)
 	}
-	list := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: access.SystemNamespace, Name: endpoints.ServersName}}
+	list := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: endpoints.ServersName}}
 	w.change(list, func() { delete(list.Data, "h2") })
 	p, err = h.Step(t.Context(), newAction(), stepTrust)
 	if s, _, _ := h.load(t.Context()); err != nil || p.WaitsFor != "" || s == nil {

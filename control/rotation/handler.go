@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -67,7 +66,7 @@ func (h *Handler) Check(ctx context.Context, a *api.Action) error {
 // abandoned is nil when the action of a rotation has ended or is gone.
 func (h *Handler) abandoned(ctx context.Context, s *State) error {
 	var actions api.ActionList
-	if err := h.Client.List(ctx, &actions, client.InNamespace(access.SystemNamespace)); err != nil {
+	if err := h.Client.List(ctx, &actions, client.InNamespace(api.SystemNamespace)); err != nil {
 		return fmt.Errorf("while reading the actions: %w", err)
 	}
 	for i := range actions.Items {
@@ -103,7 +102,7 @@ func (h *Handler) Step(ctx context.Context, a *api.Action, step string) (action.
 // removedServers waits for servers that were removed, and hold a member of etcd still: they would get the new authority, which is made to keep them out.
 func (h *Handler) removedServers(ctx context.Context) (action.Progress, error) {
 	var list corev1.ConfigMap
-	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: access.SystemNamespace, Name: endpoints.ServersName}, &list); err != nil {
+	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: endpoints.ServersName}, &list); err != nil {
 		return action.Progress{}, fmt.Errorf("while reading the list of servers: %w", err)
 	}
 	var removed []string
@@ -228,7 +227,7 @@ func (h *Handler) end(ctx context.Context, secret *corev1.Secret, p action.Progr
 // load reads the state; it is nil when no rotation is under way.
 func (h *Handler) load(ctx context.Context) (*State, *corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := h.Client.Get(ctx, client.ObjectKey{Namespace: access.SystemNamespace, Name: SecretName}, secret)
+	err := h.Client.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: SecretName}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}

@@ -15,11 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/holdfast-storage/holdfast/control/access"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
-// Names of what a rotation is kept in, below access.SystemNamespace.
+// Names of what a rotation is kept in, below api.SystemNamespace.
 const (
 	// SecretName is the Secret that holds the state; it is there only during a rotation.
 	SecretName = "ca-rotation"
@@ -112,7 +112,7 @@ func (s *State) Secret() (*corev1.Secret, error) {
 		return nil, err
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: access.SystemNamespace, Name: SecretName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: SecretName},
 		Type:       "holdfast.io/ca-rotation",
 		Data: map[string][]byte{
 			keyAction: []byte(s.Action), keyPhase: []byte(s.Phase), keyGeneration: generation(s.Generation), keyCross: pki.EncodeCert(s.Cross),

@@ -14,7 +14,6 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
@@ -55,10 +54,10 @@ func (h *Handler) wait(ctx context.Context, s *State, hosts bool, what string, i
 
 func (h *Handler) servers(ctx context.Context, there func(pki.Belief) bool) (missing []string, total int, err error) {
 	var list, beliefs corev1.ConfigMap
-	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: access.SystemNamespace, Name: endpoints.ServersName}, &list); err != nil {
+	if err := h.Client.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: endpoints.ServersName}, &list); err != nil {
 		return nil, 0, fmt.Errorf("while reading the list of servers: %w", err)
 	}
-	err = h.Client.Get(ctx, client.ObjectKey{Namespace: access.SystemNamespace, Name: BeliefsName}, &beliefs)
+	err = h.Client.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: BeliefsName}, &beliefs)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, 0, fmt.Errorf("while reading whom the servers believe: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/fence"
 	"github.com/holdfast-storage/holdfast/platform/store"
 )
@@ -14,7 +15,7 @@ import (
 // Fenced returns a copy of config whose writes the API server refuses unless token is still that of
 // the leader.
 func Fenced(config *rest.Config, token string) *rest.Config {
-	return fence.Config(config, fence.Token{Name: store.LeaderLease, Value: token})
+	return fence.Config(config, fence.Token{Name: api.LeaderLease, Value: token})
 }
 
 // NewStore returns a Store of this home, whose caches are filled. Its writes carry token. It lives

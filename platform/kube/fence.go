@@ -3,14 +3,14 @@ package kube
 import (
 	"k8s.io/client-go/rest"
 
-	"github.com/holdfast-storage/holdfast/platform/store"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 const (
-	// OperatorAccount is the name of the operator's ServiceAccount in store.SystemNamespace.
+	// OperatorAccount is the name of the operator's ServiceAccount in api.SystemNamespace.
 	OperatorAccount = "holdfast-operator"
 	// Operator is the user that the operator is to the API.
-	Operator = "system:serviceaccount:" + store.SystemNamespace + ":" + OperatorAccount
+	Operator = "system:serviceaccount:" + api.SystemNamespace + ":" + OperatorAccount
 	// extraTerm is the extra of the user that carries the token of a term. It comes with writes of
 	// all kinds, deletions too, and no caller has to remember it.
 	extraTerm = "holdfast.io/term"

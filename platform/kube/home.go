@@ -9,13 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // IsHome says whether the API is that of a Kubernetes cluster which Holdfast runs in: it has the
 // kind Term, which Holdfast's own servers do not have.
 func IsHome(ctx context.Context, c client.Reader) (bool, error) {
-	err := c.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: api.TermName}, &api.Term{})
+	err := c.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: api.TermName}, &api.Term{})
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		return true, nil
@@ -28,5 +27,5 @@ func IsHome(ctx context.Context, c client.Reader) (bool, error) {
 // LeaderLease reads the Lease that the operator which leads renews.
 func LeaderLease(ctx context.Context, c client.Reader) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
-	return lease, c.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: store.LeaderLease}, lease)
+	return lease, c.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: api.LeaderLease}, lease)
 }

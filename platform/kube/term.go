@@ -20,7 +20,6 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/fence"
-	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 const (
@@ -43,7 +42,7 @@ var ErrUnfenced = errors.New("the API refuses no write of an operator that does 
 // ErrNoTerm says that the Term was deleted, or that somebody else wrote it: the writes of the
 // operator that leads are refused then, or those of all operators accepted. It is mended by leading
 // anew.
-var ErrNoTerm = errors.New("the Term " + store.SystemNamespace + "/" + api.TermName + " is gone, or does not name " +
+var ErrNoTerm = errors.New("the Term " + api.SystemNamespace + "/" + api.TermName + " is gone, or does not name " +
 	"this operator although it leads")
 
 // errReplaced says that another operator took the Lease before the Term was written.
@@ -110,14 +109,14 @@ func (t *Terms) write(ctx context.Context, token string) error {
 }
 
 func (t *Terms) writeOnce(ctx context.Context, token string) error {
-	term := &api.Term{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: api.TermName}}
+	term := &api.Term{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.TermName}}
 	err := t.client.Get(ctx, client.ObjectKeyFromObject(term), term)
 	isNew := apierrors.IsNotFound(err)
 	if err != nil && !isNew {
 		return err
 	}
 	lease := &coordinationv1.Lease{}
-	name := client.ObjectKey{Namespace: store.SystemNamespace, Name: store.LeaderLease}
+	name := client.ObjectKey{Namespace: api.SystemNamespace, Name: api.LeaderLease}
 	if err := t.client.Get(ctx, name, lease); err != nil {
 		return err
 	}
@@ -183,7 +182,7 @@ func (t *Terms) try(ctx context.Context, token string) (bool, error) {
 		return false, err
 	}
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "fence-check-"}}
-	_, err = c.CoreV1().ConfigMaps(store.SystemNamespace).Create(ctx, probe,
+	_, err = c.CoreV1().ConfigMaps(api.SystemNamespace).Create(ctx, probe,
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil:
@@ -248,7 +247,7 @@ func (t *Terms) Fit(ctx context.Context) error {
 func (t *Terms) there(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	err := t.client.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: api.TermName}, &api.Term{})
+	err := t.client.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: api.TermName}, &api.Term{})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return false, nil
 	}

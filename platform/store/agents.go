@@ -21,9 +21,6 @@ import (
 )
 
 const (
-	// hostLease begins the name of the Lease in SystemNamespace that an agent renews; the host's
-	// name follows.
-	hostLease = "host-"
 	// look is how often the leader looks for agents that fell silent.
 	look = time.Second
 	// judgeTimeout bounds the writes of one look, parallelJudgements how many of them are under way

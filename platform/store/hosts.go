@@ -86,7 +86,7 @@ func (s *Store) RemoveHost(ctx context.Context, name string) error {
 }
 
 func (s *Store) removeLease(ctx context.Context, host string) error {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: hostLease + host}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.HostLease(host)}}
 	if err := client.IgnoreNotFound(s.api.Delete(ctx, lease)); err != nil {
 		return fmt.Errorf("while deleting the lease of host %s: %w", host, err)
 	}

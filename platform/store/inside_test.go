@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
@@ -21,12 +20,6 @@ func TestWithoutValues(t *testing.T) {
 	}
 	if value, ok := secret.Data["key"]; !ok || value != nil {
 		t.Errorf("the cache would hold %q", secret.Data)
-	}
-}
-
-func TestHostLease(t *testing.T) {
-	if got, want := hostLease+"h1", access.HostLease("h1"); got != want {
-		t.Errorf("the lease of a host is looked for as %s, and hosts may write %s", got, want)
 	}
 }
 

@@ -11,13 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/fence"
 )
-
-// LeaderLease is the name of the Lease in SystemNamespace that the servers contend for to lead, and
-// of the leader's fence.
-const LeaderLease = "leader"
 
 // lock is a cluster's lock in the hand of this Store.
 type lock struct {
@@ -31,7 +28,7 @@ type lock struct {
 
 // lockName has a dot where the namespace ends, which cannot have one: no two clusters share a lock.
 func lockName(cluster types.NamespacedName) types.NamespacedName {
-	return types.NamespacedName{Namespace: SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "." + cluster.Name}
+	return types.NamespacedName{Namespace: api.SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "." + cluster.Name}
 }
 
 // Lock takes the cluster's lock for this leader. The first call for a cluster writes its Lease;
@@ -116,7 +113,7 @@ func (s *Store) raced(ctx context.Context, name types.NamespacedName, err error)
 // leader names who leads, for messages.
 func (s *Store) leader(ctx context.Context) string {
 	var lease coordinationv1.Lease
-	err := s.api.Get(ctx, types.NamespacedName{Namespace: SystemNamespace, Name: LeaderLease}, &lease)
+	err := s.api.Get(ctx, types.NamespacedName{Namespace: api.SystemNamespace, Name: api.LeaderLease}, &lease)
 	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); err == nil && holder != "" {
 		return holder
 	}

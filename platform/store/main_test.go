@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/internal/fence"
 	"github.com/holdfast-storage/holdfast/platform/bare"
@@ -108,12 +109,12 @@ func newWorld(t testing.TB) world {
 
 // lead makes a server the leader, as an election does.
 func lead(ctx context.Context, c client.Client, token string) error {
-	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: store.LeaderLease}}
+	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.LeaderLease}}
 	if err := c.Delete(ctx, leader); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	leader = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: store.LeaderLease}}
+	leader = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.LeaderLease}}
 	leader.Spec = coordinationv1.LeaseSpec{HolderIdentity: &token, LeaseDurationSeconds: ptr.To[int32](15),
 		RenewTime: ptr.To(metav1.NowMicro())}
-	return c.Create(fence.Setting(ctx, fence.Token{Name: store.LeaderLease, Value: token}), leader)
+	return c.Create(fence.Setting(ctx, fence.Token{Name: api.LeaderLease, Value: token}), leader)
 }

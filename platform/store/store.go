@@ -29,9 +29,6 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// SystemNamespace is where Leases lie.
-const SystemNamespace = "holdfast-system"
-
 // syncTimeout bounds the first filling of the caches.
 const syncTimeout = time.Minute
 
@@ -193,7 +190,7 @@ func newCache(
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:        {Label: labels.NewSelector().Add(*ofClusters), Transform: withoutValues},
 			&api.Plan{}:             {Transform: withoutContent},
-			&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{SystemNamespace: {}}},
+			&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{api.SystemNamespace: {}}},
 		},
 	})
 }

@@ -77,7 +77,7 @@ func TestStore_locksGoWithLeadership(t *testing.T) {
 // ends. The next one takes the lock anew, under a term of its own.
 func TestStore_lockDeletedByHand(t *testing.T) {
 	w, s, cluster := newWorld(t), newStore(t, "s1"), types.NamespacedName{Namespace: "default", Name: "deleted"}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "orchestrate-default.deleted"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: "orchestrate-default.deleted"}}
 	for term := range int32(3) {
 		held, unlock, err := s.Lock(t.Context(), cluster)
 		must(t, err)
@@ -201,7 +201,7 @@ func TestStore_anotherWriterOfTheRecord(t *testing.T) {
 	}
 	_, err = s.Emit(t.Context(), c, nil, map[string]*string{"mine": new("3")})
 	must(t, err)
-	must(t, w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace,
+	must(t, w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace,
 		Name: "told-" + c.Namespace + "." + c.Name}}))
 	if _, err = s.Emit(t.Context(), c, nil, map[string]*string{"mine": new("4")}); !apierrors.IsNotFound(err) {
 		t.Errorf("a record that somebody deleted was written: %v", err)

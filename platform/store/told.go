@@ -34,14 +34,14 @@ type record struct {
 	Changes map[string]*string `json:"changes,omitempty"`
 }
 
-// The records lie in ConfigMaps of SystemNamespace. As with locks, the dot keeps the clusters
+// The records lie in ConfigMaps of api.SystemNamespace. As with locks, the dot keeps the clusters
 // apart.
 func recordName(cluster types.NamespacedName) types.NamespacedName {
-	return types.NamespacedName{Namespace: SystemNamespace, Name: "told-" + cluster.Namespace + "." + cluster.Name}
+	return types.NamespacedName{Namespace: api.SystemNamespace, Name: "told-" + cluster.Namespace + "." + cluster.Name}
 }
 
 func baseName(cluster types.NamespacedName) types.NamespacedName {
-	return types.NamespacedName{Namespace: SystemNamespace, Name: "told-base-" + cluster.Namespace + "." + cluster.Name}
+	return types.NamespacedName{Namespace: api.SystemNamespace, Name: "told-base-" + cluster.Namespace + "." + cluster.Name}
 }
 
 // recordKey is the key in a ConfigMap, which holds compressed JSON.

@@ -77,7 +77,7 @@ func (s *Store) saw(was, is any, gone bool) {
 }
 
 func (s *Store) sawLease(lease *coordinationv1.Lease, gone bool) {
-	if host, ok := strings.CutPrefix(lease.Name, hostLease); ok {
+	if host, ok := api.HostOfLease(lease.Name); ok {
 		s.beats.saw(host, lease, gone)
 		return
 	}

@@ -11,16 +11,16 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-storage/holdfast/platform/store"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/home"
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
 
 // Where etcd has the leader's fence, claims and the locks of clusters.
 const (
-	leaderFence = "/holdfast/fence/" + store.LeaderLease
+	leaderFence = "/holdfast/fence/" + api.LeaderLease
 	configMaps  = "/registry/configmaps/default/"
-	locks       = "/registry/coordination.k8s.io/leases/" + store.SystemNamespace + "/orchestrate-"
+	locks       = "/registry/coordination.k8s.io/leases/" + api.SystemNamespace + "/orchestrate-"
 )
 
 // tokenPattern is the token of a term, as it stands in an object that was written under it.

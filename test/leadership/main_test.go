@@ -22,7 +22,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
-	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // asHoldfast in the environment has the test's own program be holdfast, in which a part of the leader is stubborn.
@@ -53,7 +52,7 @@ func newClient(config *rest.Config) (client.Client, error) {
 // leader returns the token of who leads, and the name of the server.
 func leader(ctx context.Context, c client.Reader) (token, server string, err error) {
 	var lease coordinationv1.Lease
-	err = c.Get(ctx, types.NamespacedName{Namespace: store.SystemNamespace, Name: store.LeaderLease}, &lease)
+	err = c.Get(ctx, types.NamespacedName{Namespace: api.SystemNamespace, Name: api.LeaderLease}, &lease)
 	token = ptr.Deref(lease.Spec.HolderIdentity, "")
 	server, _, _ = strings.Cut(token, "_")
 	return token, server, err

@@ -19,11 +19,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/sim"
 	"github.com/holdfast-storage/holdfast/internal/fence"
 	"github.com/holdfast-storage/holdfast/platform/bare"
-	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // end is how a leader dies at a write.
@@ -171,10 +171,10 @@ func (x *realm) crown(kill int, how end) *reign {
 
 // takeLead makes a server the leader, as an election does when the lease of the last one has ended.
 func takeLead(ctx context.Context, c client.Client, token string) error {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: store.LeaderLease}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.LeaderLease}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &token, ptr.To[int32](5)
-	ctx = fence.Setting(ctx, fence.Token{Name: store.LeaderLease, Value: token})
+	ctx = fence.Setting(ctx, fence.Token{Name: api.LeaderLease, Value: token})
 	switch {
 	case apierrors.IsNotFound(err):
 		return c.Create(ctx, lease)

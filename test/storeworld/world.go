@@ -94,7 +94,7 @@ func (w World) TakeLock(ctx context.Context, cluster types.NamespacedName, holde
 	}
 	var lock coordinationv1.Lease
 	name := types.NamespacedName{
-		Namespace: store.SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "." + cluster.Name,
+		Namespace: api.SystemNamespace, Name: "orchestrate-" + cluster.Namespace + "." + cluster.Name,
 	}
 	if err := w.Client.Get(ctx, name, &lock); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (w World) LeadAs(ctx context.Context, token string) error {
 func (w World) Beat(ctx context.Context, host string) error {
 	now := metav1.NowMicro()
 	lease := &coordinationv1.Lease{}
-	lease.Namespace, lease.Name = store.SystemNamespace, "host-"+host
+	lease.Namespace, lease.Name = api.SystemNamespace, api.HostLease(host)
 	err := w.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 	lease.Spec.RenewTime = &now
 	if apierrors.IsNotFound(err) {

@@ -9,7 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-storage/holdfast/platform/store"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/home"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 	"github.com/holdfast-storage/holdfast/test/loopback"
@@ -19,7 +19,7 @@ func errNoLeader(err error) error { return errors.Join(errors.New("nobody leads"
 
 // Where etcd has the term of the leader, and the locks of clusters, which a leader takes by its first write under its term.
 const (
-	leaderFence = "/holdfast/fence/" + store.LeaderLease
+	leaderFence = "/holdfast/fence/" + api.LeaderLease
 	clusterLock = "/holdfast/fence/orchestrate-"
 )
 

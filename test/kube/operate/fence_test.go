@@ -22,7 +22,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/fence"
 	"github.com/holdfast-storage/holdfast/platform/kube"
-	"github.com/holdfast-storage/holdfast/platform/store"
 	bed "github.com/holdfast-storage/holdfast/test/kube"
 	"github.com/holdfast-storage/holdfast/test/tier"
 )
@@ -69,7 +68,7 @@ func namespaceOf(term string) string {
 	if term == "" {
 		return metav1.NamespaceDefault
 	}
-	return store.SystemNamespace
+	return api.SystemNamespace
 }
 
 // writer is a process that runs write.
@@ -132,7 +131,7 @@ func TestFence_stoppedLeader(t *testing.T) {
 	lead("second")
 	second, err := client.New(kube.Fenced(own, "second"), client.Options{})
 	must(t, err)
-	first := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "new"}}
+	first := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: "new"}}
 	must(t, second.Create(t.Context(), first))
 	written := writers[1].said("written")
 	for _, w := range writers {
@@ -142,7 +141,7 @@ func TestFence_stoppedLeader(t *testing.T) {
 		func(context.Context) bool { return writers[0].said("refused") > 20 })
 	eventually(t, "the writer without a term to write",
 		func(context.Context) bool { return writers[1].said("written") > written+20 })
-	if late := writtenAfter(t, admin, store.SystemNamespace, "first", first); late > 0 {
+	if late := writtenAfter(t, admin, api.SystemNamespace, "first", first); late > 0 {
 		t.Errorf("%d writes of the leader that was replaced were done after the first one of its successor", late)
 	}
 	if late := writtenAfter(t, admin, metav1.NamespaceDefault, "", first); late == 0 {
@@ -186,7 +185,7 @@ func TestFence_allVerbs(t *testing.T) {
 	must(t, terms(t, own).Won(t.Context(), "first"))
 	first, second := clientOf(t, own, "first"), clientOf(t, own, "second")
 	objects := func() []client.Object {
-		at := metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "verbs"}
+		at := metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: "verbs"}
 		return []client.Object{
 			&corev1.ConfigMap{ObjectMeta: at}, &corev1.Secret{ObjectMeta: at},
 			&api.StorageStatus{ObjectMeta: at}, &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "verbs"}},
@@ -217,11 +216,11 @@ func TestFence_allVerbs(t *testing.T) {
 	}
 	// Nobody else is held to the fence, also where its policies lack the Term or its kind.
 	must(t, admin.Create(t.Context(),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "theirs"}}))
-	p.Kubectl(t, "-n", store.SystemNamespace, "delete", "term", api.TermName)
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: "theirs"}}))
+	p.Kubectl(t, "-n", api.SystemNamespace, "delete", "term", api.TermName)
 	p.Kubectl(t, "delete", "crd", "terms.holdfast.io")
 	must(t, admin.Delete(t.Context(),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "theirs"}}))
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: "theirs"}}))
 }
 
 func clientOf(t *testing.T, own *rest.Config, token string) client.Client {
@@ -248,7 +247,7 @@ func TestFence_missing(t *testing.T) {
 	p.Kubectl(t, "delete", "validatingadmissionpolicybinding", "holdfast-leader")
 	eventually(t, "the fence to be gone", func(ctx context.Context) bool {
 		err := clientOf(t, own, "none").Create(ctx,
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "probe"}})
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: "probe"}})
 		return err == nil || apierrors.IsAlreadyExists(err)
 	})
 	if err := terms(t, own).Watch(t.Context(), "first"); !isUnfenced(err) {

@@ -26,7 +26,6 @@ import (
 	"github.com/holdfast-storage/holdfast/cli"
 	release "github.com/holdfast-storage/holdfast/internal/version"
 	"github.com/holdfast-storage/holdfast/platform/kube"
-	"github.com/holdfast-storage/holdfast/platform/store"
 	"github.com/holdfast-storage/holdfast/test/hosts"
 	bed "github.com/holdfast-storage/holdfast/test/kube"
 )
@@ -87,7 +86,7 @@ func install(t *testing.T, policies ...string) *bed.Plane {
 // operator is the way of the operator's ServiceAccount to the API.
 func operator(t *testing.T, p *bed.Plane) *rest.Config {
 	t.Helper()
-	return account(t, p, store.SystemNamespace, kube.OperatorAccount, nil)
+	return account(t, p, api.SystemNamespace, kube.OperatorAccount, nil)
 }
 
 // account is the way of a ServiceAccount, with a token that the API server made.

@@ -28,7 +28,6 @@ import (
 
 	"github.com/holdfast-storage/holdfast/api/crd"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/platform/store"
 	bed "github.com/holdfast-storage/holdfast/test/kube"
 	"github.com/holdfast-storage/holdfast/test/loopback"
 	"github.com/holdfast-storage/holdfast/test/tier"
@@ -118,7 +117,7 @@ func (o *process) terminate(t *testing.T) {
 func leader(ctx context.Context, t *testing.T, c client.Client) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: store.LeaderLease}, lease)
+	err := c.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: api.LeaderLease}, lease)
 	if !apierrors.IsNotFound(err) {
 		must(t, err)
 	}
@@ -275,18 +274,18 @@ func TestOperator_fence(t *testing.T) {
 	o := startOperator(t, p, "first")
 	term := func(ctx context.Context) string {
 		now := &api.Term{}
-		if err := c.Get(ctx, client.ObjectKey{Namespace: store.SystemNamespace, Name: api.TermName}, now); client.IgnoreNotFound(err) != nil {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: api.SystemNamespace, Name: api.TermName}, now); client.IgnoreNotFound(err) != nil {
 			return err.Error()
 		}
 		return now.Spec.Leader
 	}
 	eventually(t, "a term", func(ctx context.Context) bool { return term(ctx) != "" && o.readiness(ctx) == "ok" })
 	before := term(t.Context())
-	p.Kubectl(t, "-n", store.SystemNamespace, "delete", "term", api.TermName)
+	p.Kubectl(t, "-n", api.SystemNamespace, "delete", "term", api.TermName)
 	eventually(t, "another term",
 		func(ctx context.Context) bool { now := term(ctx); return now != "" && now != before })
 	before = term(t.Context())
-	p.Kubectl(t, "-n", store.SystemNamespace, "patch", "term", api.TermName, "--type=merge", "-p",
+	p.Kubectl(t, "-n", api.SystemNamespace, "patch", "term", api.TermName, "--type=merge", "-p",
 		`{"spec":{"leader":"nobody"}}`)
 	eventually(t, "another term",
 		func(ctx context.Context) bool { now := term(ctx); return now != "nobody" && now != before })

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/holdfast-storage/holdfast/platform/store"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	bed "github.com/holdfast-storage/holdfast/test/kube"
 )
 
@@ -30,7 +30,7 @@ func lead(t *testing.T, p *bed.Plane, name string) *exec.Cmd {
 		_ = cmd.Wait()
 	})
 	eventually(t, name+" to lead", func(ctx context.Context) bool {
-		out, err := p.Try(ctx, "", "-n", store.SystemNamespace, "get", "term", "leader", "-o",
+		out, err := p.Try(ctx, "", "-n", api.SystemNamespace, "get", "term", "leader", "-o",
 			"jsonpath={.spec.leader}")
 		return err == nil && strings.HasPrefix(out, name+"_")
 	})

@@ -18,7 +18,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/hosttoken"
 	"github.com/holdfast-storage/holdfast/platform/kube"
-	"github.com/holdfast-storage/holdfast/platform/store"
 	bed "github.com/holdfast-storage/holdfast/test/kube"
 )
 
@@ -59,7 +58,7 @@ func TestPolicies_hosts(t *testing.T) {
 		return &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	}
 	lease := func(name, holder string) *coordinationv1.Lease {
-		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: name}}
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: name}}
 		l.Spec.HolderIdentity = &holder
 		return l
 	}
@@ -166,7 +165,7 @@ func TestPolicies_token(t *testing.T) {
 	declared(t, p)
 	no := false
 	own := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: "agent"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: "agent"},
 		Spec: corev1.PodSpec{
 			NodeName: "h1", ServiceAccountName: "holdfast-agent", AutomountServiceAccountToken: &no,
 			Containers: []corev1.Container{{Name: "agent", Image: "i"}},
@@ -174,7 +173,7 @@ func TestPolicies_token(t *testing.T) {
 	}
 	must(t, clientAs(t, p, "admin", bed.Masters).Create(t.Context(), own))
 	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: own.Name, UID: own.UID}
-	inPod := account(t, p, store.SystemNamespace, "holdfast-agent", bound)
+	inPod := account(t, p, api.SystemNamespace, "holdfast-agent", bound)
 	agent, err := kubernetes.NewForConfig(inPod)
 	must(t, err)
 	ask := func(host string, to *authenticationv1.BoundObjectReference) func(context.Context) error {
@@ -193,7 +192,7 @@ func TestPolicies_token(t *testing.T) {
 		{"another one's", "and no other", ask("h2", node("h2"))},
 		{"its own without an end", "bound to its Node", ask("h1", nil)},
 	})
-	outside, err := kubernetes.NewForConfig(account(t, p, store.SystemNamespace, "holdfast-agent", nil))
+	outside, err := kubernetes.NewForConfig(account(t, p, api.SystemNamespace, "holdfast-agent", nil))
 	must(t, err)
 	agent = outside
 	tryAll(t, []attempt{{"with a token of no pod", "and no other", ask("h1", node("h1"))}})
@@ -255,7 +254,7 @@ func TestPolicies_people(t *testing.T) {
 			return manager.Delete(ctx, &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h1"}})
 		}},
 		{"write the Term", "writes the Term", func(ctx context.Context) error {
-			term := &api.Term{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: api.TermName}}
+			term := &api.Term{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.TermName}}
 			return admin.Patch(ctx, term, merged(`{"spec":{"leader":"x"}}`))
 		}},
 		{"delete a key", "keys of a storage system", func(ctx context.Context) error { return editor.Delete(ctx, &corev1.Secret{ObjectMeta: at("key-h1")}) }},
@@ -330,11 +329,11 @@ func others(t *testing.T, p *bed.Plane) {
 		}
 	}
 	work("before")
-	p.Kubectl(t, "-n", store.SystemNamespace, "annotate", "term", api.TermName, "holdfast.io/unprotected=yes")
-	p.Kubectl(t, "-n", store.SystemNamespace, "delete", "term", api.TermName)
+	p.Kubectl(t, "-n", api.SystemNamespace, "annotate", "term", api.TermName, "holdfast.io/unprotected=yes")
+	p.Kubectl(t, "-n", api.SystemNamespace, "delete", "term", api.TermName)
 	work("term")
 	p.Kubectl(t, "delete", "crd", "terms.holdfast.io")
 	work("kind")
-	p.Kubectl(t, "delete", "namespace", store.SystemNamespace, "--wait=false")
+	p.Kubectl(t, "delete", "namespace", api.SystemNamespace, "--wait=false")
 	work("namespace")
 }

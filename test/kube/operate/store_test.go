@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action/actiontest"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine/storetest"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 	"github.com/holdfast-storage/holdfast/platform/store"
@@ -53,7 +54,7 @@ func newStore(ctx context.Context, own *rest.Config, token string) (*store.Store
 
 // hold makes the owner of a token the holder of the leader's Lease.
 func hold(ctx context.Context, c client.Client, token string) error {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: store.SystemNamespace, Name: store.LeaderLease}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.LeaderLease}}
 	if err := c.Delete(ctx, lease.DeepCopy()); client.IgnoreNotFound(err) != nil {
 		return err
 	}
