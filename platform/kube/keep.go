@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -225,11 +226,15 @@ func keepAll[O client.Object](ctx context.Context, c client.Client, have, want [
 		delete(there, key)
 		switch {
 		case !found:
-			writes = append(writes, func() error { return named("creating", o, c.Create(ctx, o)) })
+			writes = append(writes, func() error { return named("creating", o, create(ctx, c, o)) })
 		case !same(old, o):
 			writes = append(writes, func() error {
 				o.SetResourceVersion(old.GetResourceVersion())
-				return named("changing", o, c.Update(ctx, o))
+				err := c.Update(ctx, o)
+				if apierrors.IsConflict(err) {
+					return nil // another version of it is about to come by the watch, and is looked at then
+				}
+				return named("changing", o, err)
 			})
 		}
 	}
@@ -240,6 +245,22 @@ func keepAll[O client.Object](ctx context.Context, c client.Client, have, want [
 		})
 	}
 	return writes
+}
+
+// create makes an object. One that the keeper has just made, and the watch has not brought yet, is as it should be.
+func create[O client.Object](ctx context.Context, c client.Client, o O) error {
+	err := c.Create(ctx, o)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	there := o.DeepCopyObject().(O)
+	if gone := c.Get(ctx, client.ObjectKeyFromObject(o), there); gone != nil {
+		return errors.Join(err, gone)
+	}
+	if _, kept := there.GetLabels()[labelKept]; kept {
+		return nil
+	}
+	return fmt.Errorf("%w, and the operator did not make it: delete it", err)
 }
 
 func named(doing string, o client.Object, err error) error {
