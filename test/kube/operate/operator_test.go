@@ -204,7 +204,8 @@ func TestOperator_refusals(t *testing.T) {
 	eventually(t, "the kinds to be served", func(ctx context.Context) bool {
 		return c.List(ctx, &api.StorageClusterList{}) == nil && c.List(ctx, &api.StorageStatusList{}) == nil
 	})
-	all := manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts", "22-people", "23-operator", "30-holdfast")
+	all := manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts", "22-people", "23-operator",
+		"30-holdfast")
 	p.Kubectl(t, all...)
 	generations := func() string {
 		get := append(slices.Clone(all), "-o",

@@ -13,8 +13,8 @@ import (
 	bed "github.com/holdfast-storage/holdfast/test/kube"
 )
 
-// TestPolicies_operator: the operator does its work, and uses its rights for nothing else: no Role of other people's, and nothing of a
-// namespace but the label that protects it.
+// TestPolicies_operator: the operator does its work, and uses its rights for nothing else: no Role
+// of other people's, and nothing of a namespace but the label that protects it.
 func TestPolicies_operator(t *testing.T) {
 	p := install(t, "20-fence", "21-hosts", "22-people", "23-operator")
 	keep(t, p)
@@ -35,18 +35,22 @@ func TestPolicies_operator(t *testing.T) {
 		{"the Role of a host", "", func(ctx context.Context) error {
 			return operator.Create(ctx, role("holdfast-host-x"), client.DryRunAll)
 		}},
-		{"another Role", "Roles and RoleBindings of hosts alone", func(ctx context.Context) error { return operator.Create(ctx, role("mine")) }},
+		{"another Role", "Roles and RoleBindings of hosts alone",
+			func(ctx context.Context) error { return operator.Create(ctx, role("mine")) }},
 		{"delete a Role of other people's", "Roles and RoleBindings of hosts alone", func(ctx context.Context) error {
 			return operator.Delete(ctx, role("theirs"))
 		}},
 		{"another label of a namespace", "nothing of a namespace but the label", func(ctx context.Context) error {
-			return operator.Patch(ctx, namespace(), merged(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
+			return operator.Patch(ctx, namespace(),
+				merged(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
 		}},
 		{"an annotation of a namespace", "nothing of a namespace but the label", func(ctx context.Context) error {
-			return operator.Patch(ctx, namespace(), merged(`{"metadata":{"annotations":{"holdfast.io/unprotected":"yes"}}}`))
+			return operator.Patch(ctx, namespace(),
+				merged(`{"metadata":{"annotations":{"holdfast.io/unprotected":"yes"}}}`))
 		}},
 		{"the label of a namespace", "", func(ctx context.Context) error {
-			return operator.Patch(ctx, namespace(), merged(`{"metadata":{"labels":{"holdfast.io/protected":null}}}`), client.DryRunAll)
+			return operator.Patch(ctx, namespace(), merged(`{"metadata":{"labels":{"holdfast.io/protected":null}}}`),
+				client.DryRunAll)
 		}},
 	})
 }

@@ -195,7 +195,8 @@ func TestRights(t *testing.T) {
 		{"h1", "impersonate users /admin", false},
 		{"h1", "create serviceaccounts/token holdfast-hosts/h1", false},
 
-		{"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token holdfast-hosts/h1", true},
+		{"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token holdfast-hosts/h1",
+			true},
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token " +
 			"holdfast-system/holdfast-operator", false},
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "get secrets default/key-h1", false},

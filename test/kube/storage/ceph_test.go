@@ -211,12 +211,14 @@ func (b *bed) store() {
 	b.Apply(b.t, "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: data}\nspec: {cluster: ceph, "+
 		"deletionPolicy: Wipe}\n", "-n", ns)
 	b.Kubectl(b.t, "-n", ns, "wait", "pool/data", "--for=condition=Ready", "--timeout=2m")
-	b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "seq 100000 > /dev/shm/in && rados -p data put seq /dev/shm/in")
+	b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "seq 100000 > /dev/shm/in && rados -p data put seq "+
+		"/dev/shm/in")
 }
 
 func (b *bed) stored() {
 	b.t.Helper()
-	out := b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "rados -p data get seq /dev/shm/out && seq 100000 | "+
+	out := b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "rados -p data get seq /dev/shm/out && seq "+
+		"100000 | "+
 		"cmp - /dev/shm/out && echo same")
 	if out != "same" {
 		b.t.Errorf("what was stored is %q", out)
