@@ -56,7 +56,7 @@ func TestOSD_encrypted(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := secretOSD(t, path, "7", fsid, ours, 1)
-		if err := (OSD{}).ConfigureLocalService(t.Context(), l); err == nil || !strings.Contains(err.Error(), "this host cannot do that: the kernel has no device-mapper") {
+		if err := (OSD{}).ConfigureLocalService(t.Context(), l); err == nil || !strings.Contains(err.Error(), "on this host: the kernel has no device-mapper") {
 			t.Errorf("without dm-crypt: %v", err)
 		}
 		if !bytes.Equal(head(t, path), make([]byte, 64<<10)) {
