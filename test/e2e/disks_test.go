@@ -98,7 +98,7 @@ func (b *bed) diskMoved(wanted *home.Spec) {
 	b.await("it to be told where the disk is", func() error {
 		return b.reason("its disk is in host " + to.Name + " now, as " + disk.ID() + ": move it from the StorageNode of host")
 	})
-	if out := b.run("why", name); !strings.Contains(out, "its disk is on host "+to.Name+" now") {
+	if out := b.run("why", name); !strings.Contains(out, "its disk is in host "+to.Name+" now") {
 		b.Errorf("holdfast why %s:\n%s", name, out)
 	}
 	wanted.Devices[from.Name] = wanted.Devices[from.Name][:1]

@@ -386,7 +386,7 @@ func (b *bed) storeDeleted(c *client) {
 	b.mustApply(storeYAML("s3", "deletionPolicy: Wipe", fmt.Sprintf(gatewaysOn, ", tls: {secretName: cert}")))
 	b.deleteNamed("objectstore", "s3")
 	c.goesOn(b.T)
-	b.awaitStoreSays("it waits for 1 ObjectStoreUser (app)")
+	b.awaitStoreSays("deletion waits for the deletion of 1 ObjectStoreUser (app)")
 	c.end(b.T)
 	b.deleteNamed("objectstoreuser", "app")
 	access, secret := b.s3Keys("app")

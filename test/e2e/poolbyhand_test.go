@@ -19,7 +19,7 @@ func (b *bed) poolByHand() {
 	id := strconv.FormatInt(b.pool("vms").Status.ID, 10)
 
 	b.ceph("osd", "pool", "rename", "vms", "vms-old")
-	b.poolLost("vms", api.ReasonRenamedOutside, id, "is called vms-old in Ceph now")
+	b.poolLost("vms", api.ReasonRenamedOutside, id, "was renamed to vms-old outside Holdfast")
 	b.holdfast(0, "orchestrate", "ceph", "--wait") // one more run makes nothing, either
 	if out := b.ceph("osd", "pool", "ls"); slices.Contains(strings.Fields(out), "vms") {
 		b.Errorf("a new pool was made: %s", out)
