@@ -13,7 +13,8 @@ import (
 
 const mgrType = "ceph-mgr"
 
-// mgrs are the managers by Ceph's own word: which one is active, and which stand by. The number of each is that of its process's session.
+// mgrs are the managers by Ceph's own word: which one is active, and which stand by. The number of
+// each is that of its process's session.
 type mgrs struct {
 	Available bool
 	Active    string `json:"active_name"`
@@ -41,11 +42,17 @@ func (m mgrs) names() map[string]int {
 	return all
 }
 
-// activeMgrOn has the manager of a host be the active one.
+// activeMgrOn has the manager of a host be the active one. Another one is told to hand over when it
+// is at work and has a standby: one that was told so a moment ago starts anew, and 'ceph mgr fail'
+// without a name would fail whichever comes next.
 func (b *bed) activeMgrOn(host string) {
 	b.Helper()
 	b.await("the active mgr to be on "+host, func() error {
-		active := b.mgrs().Active
+		m := b.mgrs()
+		active := m.Active
+		if !m.Available || active == "" || len(m.Standbys) == 0 {
+			return fmt.Errorf("there is no active mgr with a standby: %+v", m)
+		}
 		for _, d := range b.daemons() {
 			if d.Spec.Type == mgrType && d.Spec.ID == active && d.Spec.Host == host {
 				return nil
@@ -55,8 +62,8 @@ func (b *bed) activeMgrOn(host string) {
 	})
 }
 
-// mgrsWithout says what is missing until so many managers are there, one of which is active, by Ceph's word and by that of the agents of hosts that
-// have power.
+// mgrsWithout says what is missing until so many managers are there, one of which is active, by
+// Ceph's word and by that of the agents of hosts that have power.
 func (b *bed) mgrsWithout(lost string, count int) error {
 	var running []string
 	for _, d := range b.daemons() {
