@@ -33,7 +33,7 @@ func expect(t *testing.T, p *bed.Plane, code int, text string, args ...string) {
 // TestCommands: the commands of Holdfast's own control plane say what Kubernetes has instead, and
 // the doctor asks for the operator and not for servers.
 func TestCommands(t *testing.T) {
-	p := install(t, "05-term", "20-fence")
+	p := install(t, "05-term", "20-fence", "21-hosts")
 	says := func(ctx context.Context, text string) bool {
 		out, _ := holdfast(ctx, t, p, "doctor").Output() // it fails until an operator leads
 		return strings.Contains(string(out), text)
@@ -60,7 +60,7 @@ func TestCommands(t *testing.T) {
 // say.
 func TestHostReturns(t *testing.T) {
 	tier.Full(t)
-	p := install(t, "05-term", "20-fence")
+	p := install(t, "05-term", "20-fence", "21-hosts")
 	lead(t, p, "only")
 	node := "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {kubernetes.io/os: linux}}\n"
 	if _, err := p.Try(t.Context(), node, "apply", "-f", "-"); err != nil {
