@@ -27,6 +27,8 @@ const (
 	// look that failed is repeated.
 	gather     = 50 * time.Millisecond
 	retryAfter = 2 * time.Second
+	// lookAgain is how soon a look follows in which nothing changed: what is told again needs it.
+	lookAgain = 10 * time.Minute
 	// lookTimeout bounds one look with its writes, and syncTimeout the first filling of the caches.
 	lookTimeout = time.Minute
 	syncTimeout = time.Minute
@@ -119,7 +121,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// watch has each change of a kind wake the keeper.
+// watch has each change that matters wake the keeper.
 func (k *Keeper) watch(ctx context.Context) error {
 	wake := func() {
 		select {
@@ -133,7 +135,12 @@ func (k *Keeper) watch(ctx context.Context) error {
 			return fmt.Errorf("while watching %T: %w", kind, err)
 		}
 		handler := toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { wake() }, UpdateFunc: func(_, _ any) { wake() }, DeleteFunc: func(any) { wake() },
+			AddFunc: func(any) { wake() }, DeleteFunc: func(any) { wake() },
+			UpdateFunc: func(was, is any) {
+				if matters(was, is) {
+					wake()
+				}
+			},
 		}
 		if _, err := informer.AddEventHandler(handler); err != nil {
 			return fmt.Errorf("while watching %T: %w", kind, err)
@@ -164,10 +171,12 @@ func (k *Keeper) look(ctx context.Context) {
 			}
 		case <-again.C:
 		}
+		wait := lookAgain
 		if err := k.once(ctx); err != nil && ctx.Err() == nil {
 			k.log.Warn("keeping hosts and their rights; trying again", "error", err)
-			again.Reset(retryAfter)
+			wait = retryAfter
 		}
+		again.Reset(wait)
 	}
 }
 

@@ -98,12 +98,15 @@ func (t *Terms) Won(ctx context.Context, token string) error {
 // was read: a successor writes the Term after it took the Lease, so one of the two writes meets a
 // conflict, and looks again.
 func (t *Terms) write(ctx context.Context, token string) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
 	for {
-		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 		err := t.writeOnce(ctx, token)
-		cancel()
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return err
+		}
+		if cause := pause(ctx, checkPause); cause != nil {
+			return errors.Join(cause, err)
 		}
 	}
 }

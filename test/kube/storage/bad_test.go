@@ -99,13 +99,7 @@ func (b *bed) notOurs() {
 // made takes the API server away while OSDs are being made.
 func (b *bed) made() {
 	b.t.Helper()
-	b.await("an OSD to be made", func(ctx context.Context) error {
-		out, err := b.Try(ctx, "", "-n", ns, "get", "daemons", "-o", "name")
-		if err == nil && !strings.Contains(out, "daemon.holdfast.io/ceph-osd") {
-			err = errors.New(out)
-		}
-		return err
-	})
+	b.awaitOSD()
 	b.StopAPIServer(b.t)
 	time.Sleep(away)
 	b.StartAPIServer(b.t)

@@ -65,6 +65,14 @@ func TestCeph(t *testing.T) {
 // operatorDeleted deletes the operator while OSDs are being made, and makes it again.
 func (b *bed) operatorDeleted() {
 	b.t.Helper()
+	b.awaitOSD()
+	b.Kubectl(b.t, "-n", "holdfast-system", "delete", "deployment", "holdfast-operator", "--cascade=foreground")
+	b.Install(b.t)
+}
+
+// awaitOSD waits until the operator has declared the first OSD.
+func (b *bed) awaitOSD() {
+	b.t.Helper()
 	b.await("an OSD to be made", func(ctx context.Context) error {
 		out, err := b.Try(ctx, "", "-n", ns, "get", "daemons", "-o", "name")
 		if err == nil && !strings.Contains(out, "daemon.holdfast.io/ceph-osd") {
@@ -72,8 +80,6 @@ func (b *bed) operatorDeleted() {
 		}
 		return err
 	})
-	b.Kubectl(b.t, "-n", "holdfast-system", "delete", "deployment", "holdfast-operator", "--cascade=foreground")
-	b.Install(b.t)
 }
 
 func (b *bed) awaitClean() {
