@@ -187,7 +187,7 @@ func TestRestart_diesUnwanted(t *testing.T) {
 	}
 }
 
-// When it is started again is told of a process that is, and why it is not.
+// The status of a process that does not run says why, and when it starts again.
 func TestRunningStatus(t *testing.T) {
 	exit, at := &runtime.Exit{Time: time.Now(), Reason: "exit code 1"}, time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for want, s := range map[string]runtime.State{

@@ -63,7 +63,7 @@ func (k *Keeper) read(ctx context.Context) (*world, error) {
 	return &w, nil
 }
 
-// keep writes what differs. What fails is told, and the rest is done. Bindings come after the Roles
+// keep writes what differs. It returns all errors, and does the rest. Bindings come after the Roles
 // that they bind: the API lets nobody bind a Role that is not there.
 func (k *Keeper) keep(ctx context.Context, w *world) error {
 	want := identitiesOf(w.hosts, w.daemons, w.actions, w.clusters)

@@ -16,7 +16,8 @@ func TestMatters(t *testing.T) {
 	node := func(ready corev1.ConditionStatus, beat time.Duration, rack string) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"rack": rack}}}
 		n.Status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: ready, Reason: "R", LastHeartbeatTime: metav1.NewTime(time.Unix(0, 0).Add(beat)),
+			Type: corev1.NodeReady, Status: ready, Reason: "R",
+			LastHeartbeatTime: metav1.NewTime(time.Unix(0, 0).Add(beat)),
 		}}
 		return n
 	}
@@ -36,6 +37,7 @@ func TestMatters(t *testing.T) {
 		a.Status.State = state
 		return a
 	}
+	labelled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}
 	for name, test := range map[string]struct {
 		was, is any
 		want    bool
@@ -51,7 +53,7 @@ func TestMatters(t *testing.T) {
 		"progress of an action":  {action(1, api.ActionNew), action(1, api.ActionRunning), false},
 		"end of an action":       {action(1, api.ActionRunning), action(1, api.ActionDone), true},
 		"wish of an action":      {action(1, api.ActionRunning), action(2, api.ActionRunning), true},
-		"label of a namespace":   {&corev1.Namespace{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}, true},
+		"label of a namespace":   {&corev1.Namespace{}, labelled, true},
 		"anything of the rights": {&rbacv1.Role{}, &rbacv1.Role{}, true},
 	} {
 		if got := matters(test.was, test.is); got != test.want {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 )
 
-// adopt goes on with what earlier agents left, when it is known which pods there are.
+// adopt continues what earlier agents left, once the API server has listed the pods.
 func (r *Runtime) adopt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

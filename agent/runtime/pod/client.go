@@ -90,7 +90,7 @@ func (a pods) delete(ctx context.Context, pod *corev1.Pod) (gone bool, err error
 	return false, nil
 }
 
-// isGone says of the answer to a request for one very pod that there is no such pod.
+// isGone says whether the API server answered that this very pod does not exist.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // annotate notes something at a pod; nothing where it is gone.

@@ -79,7 +79,7 @@ type Runtime struct {
 	// gone are pods of forgotten processes of which the watch may tell still.
 	gone map[types.UID]bool
 
-	turns runtime.Turns // what is done to one name goes on one after the other
+	turns runtime.Turns // calls for one name run one after the other
 }
 
 var (

@@ -286,7 +286,7 @@ func TestFailed(t *testing.T) {
 }
 
 // A pod whose image cannot be had says so at once, and is replaced when an agent comes that has
-// another one. What runs goes on with the image that it has, until it ends.
+// another one. A running process keeps its image until it ends.
 func TestImage(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	n.kubelet.Images("holdfast:2", "holdfast:3")
@@ -394,7 +394,7 @@ func TestStart_again(t *testing.T) {
 	stop(t, r)
 }
 
-// A pod is told that it is to end before it is deleted, and no other one of its name is.
+// The runtime marks a pod as stopped before it deletes it, and touches no other pod of its name.
 func TestStop_steps(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	r := n.open(t, dir)
@@ -542,7 +542,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// While no API server answers, New waits. What runs goes on when the server goes away, and is known
+// While no API server answers, New waits. Pods keep running when the server goes away, and are known
 // when it is back.
 func TestServerAway(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
@@ -575,7 +575,7 @@ func TestServerAway(t *testing.T) {
 	stop(t, r)
 }
 
-// A pod that the API server refuses is not started, and what it says is told.
+// A pod that the API server refuses is not started, and Start returns the server's reason.
 func TestForbidden(t *testing.T) {
 	n, dir := newNode(t), t.TempDir()
 	n.api.Refuse(func(*corev1.Pod) error { return errors.New("exceeded quota") })

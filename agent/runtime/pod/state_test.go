@@ -167,7 +167,7 @@ func endings() map[string]said {
 	}
 }
 
-// What a pod says of its process, as a kubelet goes on with it.
+// The states of a process, as a kubelet runs its pod.
 func TestStateOf(t *testing.T) {
 	all := sayings()
 	maps.Copy(all, endings())
@@ -212,7 +212,7 @@ func failed(reason, message string) func(*record, *corev1.Pod) {
 	}
 }
 
-// How a container ended is told in the words that the other runtimes have.
+// The end of a container has the same words as in the other runtimes.
 func TestReasonOf(t *testing.T) {
 	for want, is := range map[string]corev1.ContainerStateTerminated{
 		"exit code 0":                         {Reason: "Completed"},
