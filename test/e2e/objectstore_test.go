@@ -299,7 +299,13 @@ func (b *bed) gatewaysTLS(certificate string) {
 		}
 		return nil
 	})
+	started := b.gateways()
 	b.awaitStore("s3")
+	for _, d := range started {
+		if now := b.daemon(d.Name); now.Status.PID != d.Status.PID {
+			b.Errorf("%s was restarted more than once: process %d, then %d", d.Name, d.Status.PID, now.Status.PID)
+		}
+	}
 	access, secret := b.s3Keys("app")
 	if out, ok := b.s3cmd(access, secret, "ls"); !ok || !strings.Contains(out, "s3://app-bucket") {
 		b.Errorf("s3cmd by HTTPS: %s", out)

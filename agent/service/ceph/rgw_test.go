@@ -227,3 +227,24 @@ func TestRGW_starts(t *testing.T) {
 		t.Errorf("of a process that left no note: %s, %v", text, err)
 	}
 }
+
+// What a gateway served before its start is never told of its new process: the leader would restart it a second time.
+func TestRGW_noteOfThePredecessor(t *testing.T) {
+	l, _ := newGateway(t)
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	want := server.URL + " sha256:new"
+	// before is another server, or one that answers: the new process writes its note when it is asked.
+	for name, status := range map[string]int{"another address": http.StatusServiceUnavailable, "another certificate": http.StatusNotFound} {
+		before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			startGateway(t, l, want)
+			w.WriteHeader(status)
+		}))
+		startGateway(t, l, before.URL+" sha256:old")
+		text, err := RGW{}.Report(t.Context(), l)
+		before.Close()
+		if err != nil || !strings.Contains(text, `"up":true`) || !strings.Contains(text, want) {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+}

@@ -39,26 +39,47 @@ func (RGW) Report(ctx context.Context, l *service.Local) (string, error) {
 	for _, w := range done {
 		r.Done[w.Object] = w.Word
 	}
-	serves, err := os.ReadFile(filepath.Join(l.Run, rgw.FileServes))
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // one that was started by the command of an older version leaves none
-		return "", fmt.Errorf("while reading where the gateway serves: %w", err)
-	}
-	r.Serves = string(serves)
-	url, _, _ := strings.Cut(cmp.Or(r.Serves, l.Parameters[rgw.ParamURL]), " ")
-	until := time.Now().Add(startTime)
-	for {
-		if err = answers(ctx, url); err == nil || time.Now().After(until) || pause(ctx) != nil {
-			break
-		}
+	var answer error
+	if r.Serves, answer, err = askGateway(ctx, l); err != nil {
+		return "", err
 	}
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("while asking the gateway whether it serves: %w", context.Cause(ctx))
 	}
-	if r.Up = err == nil; err != nil {
-		r.Problem = "it does not answer: " + err.Error()
+	if r.Up = answer == nil; answer != nil {
+		r.Problem = "it does not answer: " + answer.Error()
 	}
 	text, err := json.Marshal(r)
 	return string(text), err
+}
+
+// askGateway asks the gateway where it serves until it answers, or startTime is over. The answer is nil, or why there is none.
+func askGateway(ctx context.Context, l *service.Local) (serves string, answer, err error) {
+	until := time.Now().Add(startTime)
+	for {
+		before, err := readServes(l)
+		if err != nil {
+			return "", nil, err
+		}
+		url, _, _ := strings.Cut(cmp.Or(before, l.Parameters[rgw.ParamURL]), " ")
+		answer = answers(ctx, url)
+		if serves, err = readServes(l); err != nil {
+			return "", nil, err
+		}
+		if answer == nil && serves == before || time.Now().After(until) || pause(ctx) != nil {
+			return serves, answer, nil
+		}
+	}
+}
+
+// readServes reads where the process serves. A process that has just started may not have written it yet: then the note is its
+// predecessor's. It has written it before it answers. A process that an older version started leaves no note.
+func readServes(l *service.Local) (string, error) {
+	serves, err := os.ReadFile(filepath.Join(l.Run, rgw.FileServes))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("while reading where the gateway serves: %w", err)
+	}
+	return string(serves), nil
 }
 
 func pause(ctx context.Context) error {
