@@ -235,7 +235,9 @@ func TestRGW_noteOfThePredecessor(t *testing.T) {
 	defer server.Close()
 	want := server.URL + " sha256:new"
 	// before is another server, or one that answers: the new process writes its note when it is asked.
-	for name, status := range map[string]int{"another address": http.StatusServiceUnavailable, "another certificate": http.StatusNotFound} {
+	for name, status := range map[string]int{
+		"another address": http.StatusServiceUnavailable, "another certificate": http.StatusNotFound,
+	} {
 		before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			startGateway(t, l, want)
 			w.WriteHeader(status)

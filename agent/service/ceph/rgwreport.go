@@ -23,7 +23,8 @@ import (
 const (
 	// answerTimeout bounds one request to the gateway.
 	answerTimeout = 3 * time.Second
-	// startTime is how long a gateway that does not answer is asked again before that is told: it takes two seconds to start.
+	// startTime is how long a gateway that does not answer is asked again before that is told: it
+	// takes two seconds to start.
 	startTime  = 6 * time.Second
 	askAgain   = 100 * time.Millisecond
 	answerKept = 64 << 10
@@ -53,7 +54,8 @@ func (RGW) Report(ctx context.Context, l *service.Local) (string, error) {
 	return string(text), err
 }
 
-// askGateway asks the gateway where it serves until it answers, or startTime is over. The answer is nil, or why there is none.
+// askGateway asks the gateway where it serves until it answers, or startTime is over. The answer is
+// nil, or why there is none.
 func askGateway(ctx context.Context, l *service.Local) (serves string, answer, err error) {
 	until := time.Now().Add(startTime)
 	for {
@@ -72,8 +74,9 @@ func askGateway(ctx context.Context, l *service.Local) (serves string, answer, e
 	}
 }
 
-// readServes reads where the process serves. A process that has just started may not have written it yet: then the note is its
-// predecessor's. It has written it before it answers. A process that an older version started leaves no note.
+// readServes reads where the process serves. A process that has just started may not have written
+// it yet: then the note is its predecessor's. It has written it before it answers. A process that
+// an older version started leaves no note.
 func readServes(l *service.Local) (string, error) {
 	serves, err := os.ReadFile(filepath.Join(l.Run, rgw.FileServes))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -91,7 +94,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// answers asks the gateway for the buckets of nobody, which it has an answer for as soon as it has read its layout from Ceph.
+// answers asks the gateway for the buckets of nobody, which it has an answer for as soon as it has
+// read its layout from Ceph.
 func answers(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -125,7 +129,8 @@ type word struct {
 
 const (
 	fileWords = "done.json"
-	// keptWords is how many are kept, so that reports stay short: the driver has noted older ones itself.
+	// keptWords is how many are kept, so that reports stay short: the driver has noted older ones
+	// itself.
 	keptWords = 128
 )
 
