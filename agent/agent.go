@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/relay"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/serving"
@@ -120,10 +121,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("while starting the agent: %w", err)
 	}
+	orch := relay.Relay{REST: a.REST, Daemons: a.work.daemons.all, RunDir: a.paths.runOf, Log: a.log}
 	var wg sync.WaitGroup
 	for _, loop := range []func(context.Context){
 		a.followDaemons, a.watchProcesses, a.runWork, a.beat, a.reportHost, a.watchDevices, a.watchMounts,
-		a.followActions, a.runActions, a.runReports, a.gate.Run,
+		a.followActions, a.runActions, a.runReports, a.gate.Run, orch.Run,
 	} {
 		wg.Go(func() { loop(ctx) })
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/leader"
+	orch "github.com/holdfast-storage/holdfast/orch/server"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 	"github.com/holdfast-storage/holdfast/platform/store"
 )
@@ -61,6 +62,7 @@ func lead(
 	if c.Actions, err = store.Actions(ctx); err != nil {
 		return fmt.Errorf("while starting the processing of actions: %w", err)
 	}
+	defer server.Leads.Lead(&orch.Handler{Store: store, Leader: server.Name(), Log: log.With("part", "orch")})()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })
 	group.Go(func() error { return leader.Run(ctx, c) })

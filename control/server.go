@@ -25,12 +25,17 @@ import (
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/join"
+	"github.com/holdfast-storage/holdfast/control/led"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 // Server is a running server.
 type Server struct {
+	// Leads is what this server answers with while it leads.
+	Leads led.Leader
+
 	dir      dataDir
 	settings *settings
 	identity *identity
@@ -327,7 +332,7 @@ func (s *Server) orFailure(ctx context.Context, failed <-chan error, step func(c
 
 func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) {
 	member := s.member
-	secrets, err := access.NewSecrets(s.loopback)
+	hostFacts, err := access.NewSecrets(s.loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -349,7 +354,7 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 	if err := s.manageQuorum(client); err != nil {
 		return nil, err
 	}
-	rights := access.NewAuthorizer(secrets)
+	rights := access.NewAuthorizer(hostFacts)
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
 	return &apiserver.Config{
 		Listener: listener, Credentials: s.identity.credentials, Loopback: s.loopback,
@@ -370,6 +375,9 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 			BackupPath:          http.HandlerFunc(s.serveBackup),
 			SeatPath:            http.HandlerFunc(s.serveSeat),
 			QuorumPath:          http.HandlerFunc(s.serveQuorum),
+			wire.Prefix: &led.Handler{
+				Leader: &s.Leads, Server: s.settings.Name, Client: client, Transport: s.identity.loopback,
+			},
 		},
 		Long: []string{BackupPath},
 	}, nil

@@ -159,7 +159,29 @@ type CephSpec struct {
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(s, s.matches('^(global|((mon|mgr|osd|mds|client)([.][A-Za-z0-9._-]+)?))$'))",message="a section of config must be global, mon, mgr, osd, mds or client, or one daemon of these such as osd.3"
 	Config map[string]CephOptions `json:"config,omitempty"`
+	// Orch says whether Holdfast answers 'ceph orch'.
+	// +optional
+	Orch *CephOrchSpec `json:"orch,omitempty"`
 }
+
+// CephOrchSpec is about the orchestrator interface of ceph-mgr ('ceph orch').
+type CephOrchSpec struct {
+	// State is Enabled where Holdfast is the back end of 'ceph orch'. A cluster that is made so has it from its birth;
+	// in an existing one each manager is started again once. A back end that somebody else chose is left alone.
+	// +optional
+	// +kubebuilder:default=Disabled
+	State CephOrchState `json:"state,omitempty"`
+}
+
+// CephOrchState says whether Holdfast answers 'ceph orch'.
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type CephOrchState string
+
+// The states of 'ceph orch'.
+const (
+	CephOrchEnabled  CephOrchState = "Enabled"
+	CephOrchDisabled CephOrchState = "Disabled"
+)
 
 // CephRecovery is a pace.
 // +kubebuilder:validation:Enum=Gentle;Balanced;Fast

@@ -7,10 +7,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 // Secrets tells which Secrets a host needs.
@@ -19,13 +21,26 @@ type Secrets interface {
 	Needs(ctx context.Context, host, namespace, secret string) (bool, error)
 }
 
+// Managers tells on which hosts the managers of Ceph clusters are.
+type Managers interface {
+	// Manages says whether the host has a Daemon ceph-mgr of the cluster.
+	Manages(ctx context.Context, host string, cluster types.NamespacedName) (bool, error)
+}
+
+// HostFacts is what an Authorizer has to know of a host's Daemons.
+type HostFacts interface {
+	Secrets
+	Managers
+}
+
 // Authorizer decides by group; what a host may do is listed in hostRules.
-type Authorizer struct{ secrets Secrets }
+type Authorizer struct{ facts HostFacts }
 
 var _ authorizer.Authorizer = &Authorizer{}
 
-// NewAuthorizer returns an authorizer that asks secrets which Secrets a host needs.
-func NewAuthorizer(secrets Secrets) *Authorizer { return &Authorizer{secrets} }
+// NewAuthorizer returns an authorizer that asks facts which Secrets a host needs, and the orchestrators of
+// which clusters it may call.
+func NewAuthorizer(facts HostFacts) *Authorizer { return &Authorizer{facts} }
 
 // rule allows some verbs on a resource. A rule with a condition allows them only where it holds.
 type rule struct {
@@ -91,6 +106,8 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 		return z.host(ctx, host, a)
 	case ok && a.GetVerb() == "post" && a.GetPath() == RenewPath:
 		return authorizer.DecisionAllow, "", nil
+	case ok && a.GetVerb() == "post" && strings.HasPrefix(a.GetPath(), wire.Prefix):
+		return z.orch(ctx, host, a.GetPath())
 	case ok:
 		return authorizer.DecisionNoOpinion, hostsMay, nil
 	}
@@ -98,6 +115,22 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 		return authorizer.DecisionNoOpinion, "viewers may read, and read no secrets; for anything else ask an administrator", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// orch lets a host call the orchestrator of a cluster that it has a manager of.
+func (z *Authorizer) orch(ctx context.Context, host, path string) (authorizer.Decision, string, error) {
+	cluster, _, ok := wire.Parse(path)
+	if !ok {
+		return authorizer.DecisionNoOpinion, hostsMay, nil
+	}
+	may, err := z.facts.Manages(ctx, host, cluster)
+	if err != nil {
+		return authorizer.DecisionNoOpinion, "", err
+	}
+	if !may {
+		return authorizer.DecisionNoOpinion, "host " + host + " has no ceph-mgr of cluster " + cluster.String(), nil
+	}
+	return authorizer.DecisionAllow, "", nil
 }
 
 func (z *Authorizer) host(ctx context.Context, host string, a authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -204,5 +237,5 @@ func both(first, second condition) condition {
 }
 
 func neededSecret(ctx context.Context, z *Authorizer, host string, a authorizer.Attributes) (bool, error) {
-	return z.secrets.Needs(ctx, host, a.GetNamespace(), a.GetName())
+	return z.facts.Needs(ctx, host, a.GetNamespace(), a.GetName())
 }

@@ -6,17 +6,23 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/holdfast-storage/holdfast/control/access"
 )
 
-// needs is the Secrets that hosts need, as "host namespace/secret".
+// needs is the Secrets that hosts need, as "host namespace/secret", and the clusters that they manage, as
+// "host mgr namespace/cluster".
 type needs map[string]bool
 
 func (n needs) Needs(_ context.Context, host, namespace, secret string) (bool, error) {
 	return n[host+" "+namespace+"/"+secret], nil
+}
+
+func (n needs) Manages(_ context.Context, host string, cluster types.NamespacedName) (bool, error) {
+	return n[host+" mgr "+cluster.String()], nil
 }
 
 // request reads "verb resource.group/sub namespace/name?selector", where "-" stands for no namespace or name.
@@ -53,7 +59,7 @@ var users = map[string]user.Info{
 }
 
 func TestAuthorizer(t *testing.T) {
-	z := access.NewAuthorizer(needs{"h1 ns/mine": true})
+	z := access.NewAuthorizer(needs{"h1 ns/mine": true, "h1 mgr ns/ceph": true})
 	for _, test := range []struct {
 		who, request string
 		allowed      bool
@@ -137,6 +143,14 @@ func TestAuthorizer(t *testing.T) {
 		{"h1", "get /metrics", false},
 		{"h1", "post /holdfast/v1/renew", true},
 		{"viewer", "post /holdfast/v1/renew", false},
+		{"h1", "post /holdfast/v1/orch/ns/ceph/get_hosts", true},
+		{"h1", "post /holdfast/v1/orch/ns/other/get_hosts", false},
+		{"h1", "post /holdfast/v1/orch/other/ceph/get_hosts", false},
+		{"h1", "post /holdfast/v1/orch/ns/ceph/../other/get_hosts", false},
+		{"h1", "get /holdfast/v1/orch/ns/ceph/get_hosts", false},
+		{"pretends", "post /holdfast/v1/orch/ns/ceph/get_hosts", false},
+		{"viewer", "post /holdfast/v1/orch/ns/ceph/get_hosts", false},
+		{"admin", "post /holdfast/v1/orch/ns/ceph/get_hosts", true},
 		{"pretends", "get hosts.holdfast.io -/h1", false},
 		{"nameless", "create hosts.holdfast.io -/-", false},
 		{"other", "get /openapi/v3", true},

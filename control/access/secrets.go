@@ -17,6 +17,9 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/needs"
 )
 
+// typeManager is the type of the Daemons that may call the orchestrator.
+const typeManager = "ceph-mgr"
+
 // neededFor is how long it is remembered that a host needs a Secret. A host that has just begun to run a daemon asks for the
 // Secrets of all its daemons, one after the other.
 const neededFor = 10 * time.Second
@@ -37,8 +40,8 @@ type needed struct {
 	names map[types.NamespacedName]bool
 }
 
-// NewSecrets returns Secrets that reads Daemons with the rights of config. No request is sent yet.
-func NewSecrets(config *rest.Config) (Secrets, error) {
+// NewSecrets returns HostFacts that reads Daemons with the rights of config. No request is sent yet.
+func NewSecrets(config *rest.Config) (HostFacts, error) {
 	client, err := newClient(config)
 	if err != nil {
 		return nil, err
@@ -85,6 +88,25 @@ func (s *daemonSecrets) commanded(ctx context.Context, host string, name types.N
 	return false, nil
 }
 
+// Manages looks into the API server's own cache, and asks the store where that says no.
+func (s *daemonSecrets) Manages(ctx context.Context, host string, cluster types.NamespacedName) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for _, version := range []string{"0", ""} {
+		daemons := &api.DaemonList{}
+		if err := s.list(ctx, "daemons", host, version, daemons); err != nil {
+			return false, err
+		}
+		for i := range daemons.Items {
+			d := &daemons.Items[i]
+			if d.Spec.Type == typeManager && d.Namespace == cluster.Namespace && d.Spec.Cluster == cluster.Name {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 func (s *daemonSecrets) remembers(host string, name types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +143,7 @@ func (s *daemonSecrets) read(ctx context.Context, host, version string) (map[typ
 func (s *daemonSecrets) list(ctx context.Context, kind, host, version string, into runtime.Object) error {
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.host", host).String(), ResourceVersion: version}
 	if err := s.client.Get().Resource(kind).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(into); err != nil {
-		return fmt.Errorf("while looking which secrets host %s needs: %w", host, err)
+		return fmt.Errorf("while looking for the %s of host %s: %w", kind, host, err)
 	}
 	return nil
 }

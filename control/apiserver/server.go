@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -54,7 +55,7 @@ type Config struct {
 	// Guard wraps what is served to those who are known and may do what they ask for. It may refuse them yet.
 	Guard func(http.Handler) http.Handler
 	// Open is served without asking who the client is, and Known to every client with a certificate. Both map a path to a
-	// handler.
+	// handler; one of Known that ends in a slash stands for all paths below it.
 	Open, Known map[string]http.Handler
 	// Long are those of the paths whose answers may take longer than a minute.
 	Long []string
@@ -135,6 +136,10 @@ func New(c Config) (*Server, error) {
 	}
 	serveGroups(ext)
 	for path, handler := range c.Known {
+		if strings.HasSuffix(path, "/") {
+			ext.GenericAPIServer.Handler.NonGoRestfulMux.HandlePrefix(path, handler)
+			continue
+		}
 		ext.GenericAPIServer.Handler.NonGoRestfulMux.Handle(path, handler)
 	}
 	return &Server{extensions: ext, loopback: c.Loopback, listener: c.Listener, gate: gate}, nil

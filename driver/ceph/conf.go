@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 )
 
 // confFacts is what ceph.conf is made from, beside the daemon itself.
@@ -19,6 +20,8 @@ type confFacts struct {
 	osds, osdHosts int
 	// place are the options that say where an OSD is in CRUSH, as lines.
 	place string
+	// orch is set where Holdfast answers 'ceph orch'.
+	orch bool
 	// texts keeps what was made already: the daemons of one type on one host mostly have the same.
 	texts map[confFor]string
 }
@@ -125,6 +128,12 @@ func (f *confFacts) makeText(daemonType, address, user string) string {
 	sections := map[string]map[string]string{
 		"global":           f.global(),
 		kindOf(daemonType): daemonOptions(daemonType, address),
+	}
+	switch {
+	case f.orch && daemonType == TypeMon:
+		orch.MonOptions(sections[kindOf(daemonType)])
+	case f.orch && daemonType == TypeMgr:
+		orch.MgrOptions(sections[kindOf(daemonType)])
 	}
 	parseOptions(f.place).each(func(section, option, value string) { sections[section][option] = value })
 	if daemonType == TypeOSD && f.network.Cluster == "" {

@@ -250,7 +250,7 @@ func (p *planner) configProblems() []string {
 		info, known := facts.Options[name]
 		switch {
 		case known:
-			if why := info.wrong(value); why != "" {
+			if why := info.Wrong(value); why != "" {
 				problems = append(problems, fmt.Sprintf("spec.ceph.config.%s: %s cannot be %q: %s; the configuration stays "+
 					"unchanged. See 'ceph config help %s' (in 'holdfast ceph shell')", section, name, value, why, name))
 			}

@@ -315,23 +315,3 @@ func TestOptions_text(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-func TestOptionInfo_wrong(t *testing.T) {
-	for _, tt := range []struct {
-		info  OptionInfo
-		value string
-		ok    bool
-	}{
-		{OptionInfo{Type: "size"}, "4G", true}, {OptionInfo{Type: "size"}, "4Gi", true}, {OptionInfo{Type: "size"}, "512KB", true},
-		{OptionInfo{Type: "size"}, "4X", false}, {OptionInfo{Type: "size"}, "", false}, {OptionInfo{Type: "size"}, "KMG4", false},
-		{OptionInfo{Type: "int", Min: "0", Max: "23"}, "0", true}, {OptionInfo{Type: "int", Min: "0", Max: "23"}, "-1", false},
-		{OptionInfo{Type: "float"}, "0.5", true}, {OptionInfo{Type: "float"}, "7d", false}, {OptionInfo{Type: "float"}, "-1", true},
-		{OptionInfo{Type: "bool"}, "True", true}, {OptionInfo{Type: "bool"}, "1", true}, {OptionInfo{Type: "bool"}, "on", false},
-		{OptionInfo{Type: "str", Enum: []string{"wpq", "mclock"}}, "wpq", true}, {OptionInfo{Type: "str", Enum: []string{"wpq"}}, "x", false},
-		{OptionInfo{Type: "str"}, "anything", true}, {OptionInfo{Type: "secs"}, "5m", true},
-	} {
-		if why := tt.info.wrong(tt.value); (why == "") != tt.ok {
-			t.Errorf("%+v %q: %q", tt.info, tt.value, why)
-		}
-	}
-}

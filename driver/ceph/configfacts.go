@@ -7,10 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
+	"github.com/holdfast-storage/holdfast/driver/ceph/optioninfo"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/spell"
 )
@@ -18,7 +17,7 @@ import (
 // ConfigFacts are what Ceph says of its own configuration. Keys of options are "section name".
 type ConfigFacts struct {
 	// Options are those of the declared options that Ceph knows; Near has names that are like those that it does not know.
-	Options map[string]OptionInfo
+	Options map[string]optioninfo.Info
 	Near    map[string][]string
 	// Stored is what is set in the mons' database, but for what is set for a part of the hosts or devices.
 	Stored map[string]string
@@ -30,92 +29,6 @@ type ConfigFacts struct {
 type OwnedOption struct {
 	Is string `json:"is"`
 	As string `json:"as,omitempty"`
-}
-
-// OptionInfo is what Ceph says of an option ('config help').
-type OptionInfo struct {
-	Type string
-	// Enum are the values that there are; empty where there are others.
-	Enum []string
-	// Min and Max bound a number where they are not empty.
-	Min, Max string
-	// Startup: it counts from the start of a daemon. Create: it counts for what is made from now on. FileOnly: it cannot be stored by the mons.
-	Startup, Create, FileOnly bool
-}
-
-// optionHelp is the answer to 'config help'. Bounds are numbers, or empty strings.
-type optionHelp struct {
-	Type    string   `json:"type"`
-	Enum    []string `json:"enum_values"`
-	Min     any      `json:"min"`
-	Max     any      `json:"max"`
-	Runtime bool     `json:"can_update_at_runtime"`
-	Flags   []string `json:"flags"`
-}
-
-func (h *optionHelp) info() OptionInfo {
-	create := slices.Contains(h.Flags, "create") || slices.Contains(h.Flags, "cluster_create")
-	return OptionInfo{
-		Type: h.Type, Enum: h.Enum, Min: fmt.Sprint(cmp.Or(h.Min, any(""))), Max: fmt.Sprint(cmp.Or(h.Max, any(""))),
-		Startup: !h.Runtime, Create: create, FileOnly: slices.Contains(h.Flags, "no_mon_update"),
-	}
-}
-
-// wrong says why a value cannot be that of the option; nothing where it can, as far as is known here: Ceph itself has the last word.
-func (o OptionInfo) wrong(value string) string {
-	if len(o.Enum) > 0 && !slices.Contains(o.Enum, value) {
-		return "it is one of " + strings.Join(o.Enum, ", ")
-	}
-	var number float64
-	var err error
-	switch o.Type {
-	case "bool":
-		if _, isNumber := strconv.Atoi(value); isNumber != nil && !slices.Contains([]string{"true", "false", "yes", "no"}, strings.ToLower(value)) {
-			return "it is true or false"
-		}
-		return ""
-	case "float":
-		number, err = strconv.ParseFloat(value, 64)
-	case "int", "uint", "size":
-		number, err = withUnit(value)
-	default:
-		return ""
-	}
-	switch {
-	case err != nil:
-		return "it is a number, of type " + o.Type
-	case o.Type != "float" && o.Type != "int" && number < 0:
-		return "it is not negative"
-	}
-	return o.outside(number)
-}
-
-func (o OptionInfo) outside(number float64) string {
-	if least, err := strconv.ParseFloat(o.Min, 64); err == nil && number < least {
-		return "it is at least " + o.Min
-	}
-	if most, err := strconv.ParseFloat(o.Max, 64); err == nil && number > most {
-		return "it is at most " + o.Max
-	}
-	return ""
-}
-
-// withUnit reads a number as Ceph does (strict_si_cast and strict_iecast): with K, M, G, T, P or E after it, or Ki, Mi …
-func withUnit(value string) (float64, error) {
-	digits := strings.TrimRight(strings.TrimSuffix(value, "B"), "KMGTPEi")
-	if unit := value[len(digits):]; len(strings.TrimSuffix(unit, "B")) > 2 {
-		return 0, strconv.ErrSyntax
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	power := strings.Index("KMGTPE", strings.TrimSuffix(strings.TrimSuffix(value[len(digits):], "B"), "i")) + 1
-	if value[len(digits):] == "" {
-		power = 0
-	}
-	number := float64(n)
-	for range power {
-		number *= 1024
-	}
-	return number, err
 }
 
 const (
@@ -138,7 +51,7 @@ func (c *conn) fillConfig(ctx context.Context, view *engine.View, o *Observation
 		}
 		c.owned = owned
 	}
-	facts := &ConfigFacts{Options: map[string]OptionInfo{}, Near: map[string][]string{}, Owned: c.owned}
+	facts := &ConfigFacts{Options: map[string]optioninfo.Info{}, Near: map[string][]string{}, Owned: c.owned}
 	o.Config = facts
 	if len(wanted)+len(c.owned) == 0 {
 		return nil
@@ -158,7 +71,7 @@ func (c *conn) fillConfig(ctx context.Context, view *engine.View, o *Observation
 // fillOption asks for an option once for each release.
 func (c *conn) fillOption(ctx context.Context, name, release string, facts *ConfigFacts) error {
 	if c.optionsOf != release {
-		c.options, c.optionNames, c.optionsOf = map[string]OptionInfo{}, nil, release
+		c.options, c.optionNames, c.optionsOf = map[string]optioninfo.Info{}, nil, release
 	}
 	if info, known := c.options[name]; known {
 		facts.Options[name] = info
@@ -168,14 +81,14 @@ func (c *conn) fillOption(ctx context.Context, name, release string, facts *Conf
 	if errors.Is(err, syscall.ENOENT) {
 		return c.fillNear(ctx, name, facts)
 	}
-	var help optionHelp
+	var help optioninfo.Help
 	if err == nil {
 		err = json.Unmarshal(out, &help)
 	}
 	if err != nil {
 		return fmt.Errorf("asking for the option %s: %w", name, err)
 	}
-	c.options[name] = help.info()
+	c.options[name] = help.Info()
 	facts.Options[name] = c.options[name]
 	return nil
 }

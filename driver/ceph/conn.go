@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/driver/ceph/optioninfo"
+	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -34,14 +36,16 @@ type conn struct {
 	election int             // whose epoch this is
 	entities map[string]bool // as last asked for
 	placing  placing
-	fs       *fsMap    // of the epoch that it says
-	crush    *crushMap // of the version that it says
+	fs       *fsMap       // of the epoch that it says
+	mgrs     *orch.MgrMap // of the epoch that it says
+	mgrEpoch int          // as last heard
+	crush    *crushMap    // of the version that it says
 	// owned are the options that Holdfast has set, nil when they have to be read; options what the release optionsOf says of those that were asked
 	// for, and optionNames all names that it has, nil when they were not asked for.
 	owned map[string]OwnedOption
 	// defaults are those of new pools that it has set, nil when they have to be read.
 	defaults    map[string]OwnedOption
-	options     map[string]OptionInfo
+	options     map[string]optioninfo.Info
 	optionNames []string
 	optionsOf   string
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/optioninfo"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -34,6 +35,7 @@ func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) 
 	}
 	f.mons()
 	f.mgrs()
+	foreseeOrch(f)
 	f.mds()
 	f.osds()
 	f.poolPlaces()
@@ -80,7 +82,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	o.PoolFacts, o.Clients, o.FS = f.poolFacts(), f.clients(), f.fsFacts()
 	o.Gateways, o.Certificates = gatewaysSaid(f.seen.Gateways), f.seen.Certificates
 	o.Config, o.Mirrors = f.configFacts(), mirrorsSaid(f.seen.Mirrors)
-	o.Defaults = f.defaultFacts(seen == nil)
+	o.Defaults, o.Orch = f.defaultFacts(seen == nil), f.seen.Orch
 	return f
 }
 
@@ -192,7 +194,7 @@ func (f *foresight) release() {
 	f.Config.Options = maps.Clone(f.Config.Options)
 	for name := range policyOptions(f.after.Cluster.Spec.Ceph, f.Version) {
 		if _, known := f.Config.Options[name]; !known {
-			f.Config.Options[name] = OptionInfo{}
+			f.Config.Options[name] = optioninfo.Info{}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
@@ -86,6 +87,8 @@ type Observation struct {
 	Holdable map[string]StopAnswer
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
 	Entities map[string]bool
+	// Orch is what Ceph says of 'ceph orch'; nil where it was not asked for.
+	Orch *orch.Facts
 }
 
 // OSD is an OSD in Ceph's map.
@@ -170,6 +173,7 @@ func (m *monMap) fill(o *Observation) {
 // mgrStatAnswer is 'mgr stat'.
 type mgrStatAnswer struct {
 	ActiveName string `json:"active_name"`
+	Epoch      int    `json:"epoch"`
 }
 
 // osdMap is the part of 'osd dump' that matters here.

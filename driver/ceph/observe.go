@@ -98,6 +98,9 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	if err := c.fillConfig(ctx, view, o); err != nil {
 		return nil, err
 	}
+	if err := fillOrch(ctx, c, view, o); err != nil {
+		return nil, err
+	}
 	c.fillStoppable(ctx, view, o)
 	c.fillRestartable(ctx, view, o)
 	c.fillHoldable(ctx, view, o)
@@ -165,7 +168,7 @@ func (c *conn) fillMgr(ctx context.Context, _ *statusAnswer, o *Observation) err
 	if err := c.ask(ctx, "mgr stat", &stat); err != nil {
 		return err
 	}
-	o.ActiveMgr = stat.ActiveName
+	o.ActiveMgr, c.mgrEpoch = stat.ActiveName, stat.Epoch
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
@@ -417,6 +418,7 @@ func (p *planner) keyringFile(entities ...string) api.DaemonFile {
 // confFacts gathers what ceph.conf depends on: the OSDs that there are, and those that are declared and still to come.
 func (p *planner) confFacts() *confFacts {
 	f := &confFacts{fsid: p.fsid, members: p.members, network: p.cluster.Spec.Network, osds: len(p.osds)}
+	f.orch = orch.Has(&p.spec, orchFacts(p))
 	hosts := map[string]bool{}
 	for _, o := range p.osds {
 		hosts[o.host] = true

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
@@ -52,6 +53,9 @@ func (p *planner) restartReason(d *api.Daemon) string {
 			count := map[bool]string{true: "counts", false: "count"}[len(options) == 1]
 			why = append(why, fmt.Sprintf("%s in spec.ceph %s from its start", words.Few(options), count))
 		}
+	}
+	if d.Spec.Type == TypeMgr && orch.Misses(d, &p.spec, p.seen.Orch) {
+		why = append(why, "it loads the module of 'ceph orch' when it starts")
 	}
 	if release := p.newer(d); release != "" && p.upgradeAwaits(d).None() {
 		why = append(why, fmt.Sprintf("its host has Ceph %s, but it runs %s", release, d.Status.Version))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 )
 
 // The verbs of commands.
@@ -65,6 +66,10 @@ var verbs = map[string]verb{
 	verbCrushMove:  {(*conn).crushMove, (*foresight).crushMove, api.RiskNone},
 	verbMonRemove:  {(*conn).removeNamed, (*foresight).monRemove, api.RiskRedundancy},
 	verbMgrFail:    {(*conn).mgrFail, (*foresight).mgrFail, api.RiskRestart},
+
+	orch.VerbBackend:       {performOrch, orchDone, api.RiskNone},
+	orch.VerbModuleEnable:  {performOrch, orchDone, api.RiskRestart},
+	orch.VerbModuleDisable: {performOrch, orchDone, api.RiskRestart},
 
 	verbAuthCaps: {(*conn).authCaps, (*foresight).authCaps, api.RiskNone},
 

@@ -44,6 +44,7 @@ var tests = map[string]struct {
 	"TestLeaderKilled":   {core, 50},
 	"TestMaintenance":    {core, 90},
 	"TestObjectStore":    {core, 165},
+	"TestOrch":           {core, 60},
 	"TestPools":          {core, 90},
 	"TestQuorum":         {core, 105},
 	"TestServer_refuses": {core, 20},

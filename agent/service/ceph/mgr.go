@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/mgrmodules"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // Mgr readies managers, which keep nothing on disk.
@@ -20,8 +22,14 @@ func (Mgr) Initialize(context.Context, *service.Host) error {
 	return tool.Require("ceph-mgr", "ceph-mgr")
 }
 
-// ConfigureLocalService takes over a manager that somebody else has started. Its files are all that a manager needs.
+// ConfigureLocalService takes over a manager that somebody else has started. Its files are all that
+// a manager needs, but for the modules of one that answers 'ceph orch'.
 func (Mgr) ConfigureLocalService(ctx context.Context, l *service.Local) error {
+	if l.Parameters[api.ParameterOrch] != "" {
+		if err := mgrmodules.Make("/", l.Data, l.Run); err != nil {
+			return err
+		}
+	}
 	return takeOver(ctx, l, func() error { return nil }, func() error { return nil })
 }
 

@@ -1,0 +1,82 @@
+package answer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// LabelPrefix begins the labels of Hosts that 'ceph orch host label' shows and sets: label NAME is
+// ceph.holdfast.io/label.NAME.
+const LabelPrefix = "ceph.holdfast.io/label."
+
+// noSchedule is the label by which Ceph shows a host that is drained.
+const noSchedule = "_no_schedule"
+
+// Host is a HostSpec.
+type Host struct {
+	Name   string            `json:"hostname"`
+	Addr   string            `json:"addr"`
+	Labels []string          `json:"labels"`
+	Status string            `json:"status"`
+	Where  map[string]string `json:"location,omitempty"`
+}
+
+// used are the hosts that the cluster uses or may use.
+func (c *Call) used() []*api.Host {
+	used := c.View.UsedHosts()
+	var hosts []*api.Host
+	for i := range c.View.Hosts {
+		if h := &c.View.Hosts[i]; used[h.Name] {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+func hosts(c *Call) (any, error) {
+	rows := []Host{}
+	for _, h := range c.used() {
+		rows = append(rows, Host{Name: h.Name, Addr: c.address(h), Labels: labels(h), Status: hostStatus(h)})
+	}
+	return rows, nil
+}
+
+// address is where the cluster's daemons on a host listen; else the first address that the host
+// has.
+func (c *Call) address(h *api.Host) string {
+	for i := range c.View.Daemons {
+		if d := &c.View.Daemons[i]; d.Spec.Host == h.Name && d.Spec.Parameters[paramAddress] != "" {
+			return d.Spec.Parameters[paramAddress]
+		}
+	}
+	return cmp.Or(slices.Concat(h.Status.Addresses, []string{h.Name})...)
+}
+
+// labels are those of a host that belong to 'ceph orch'.
+func labels(h *api.Host) []string {
+	all := []string{}
+	for label := range h.Labels {
+		if name, is := strings.CutPrefix(label, LabelPrefix); is {
+			all = append(all, name)
+		}
+	}
+	if h.ModeOf() == api.HostDrain {
+		all = append(all, noSchedule)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// hostStatus is in the words of cephadm, which 'ceph orch host ls --host-status' compares.
+func hostStatus(h *api.Host) string {
+	switch {
+	case !h.AgentHeard():
+		return "Offline"
+	case h.ModeOf() == api.HostMaintenance:
+		return "Maintenance"
+	}
+	return ""
+}

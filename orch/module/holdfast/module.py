@@ -1,0 +1,231 @@
+"""
+The orchestrator of Ceph clusters that Holdfast runs ('ceph orch').
+
+This module decides nothing. It passes each call on to the agent of this host, over a socket in the directory of this mgr, and makes the
+objects of package orchestrator from the answer. The class has exactly the methods that the leader of Holdfast names, because Ceph finds
+out by the class which commands there are.
+"""
+
+import datetime
+import enum
+import http.client
+import inspect
+import json
+import os
+import socket
+import threading
+
+import orchestrator
+from ceph.deployment import inventory
+from ceph.deployment.hostspec import HostSpec
+from ceph.deployment.service_spec import ServiceSpec
+from ceph.utils import str_to_datetime
+from mgr_module import MgrModule
+from orchestrator import OrchestratorError
+
+DEADLINE = 3.0  # seconds for one call: a slow one holds up every other 'ceph orch'
+CAPABILITIES_EVERY = 10.0  # seconds between two looks at which methods there are
+RETRY_EVERY = 1.0  # seconds, until the leader was heard once
+
+# Methods that answer by themselves. All others answer by an OrchResult.
+PLAIN = ('available', 'cancel_completions', 'pause', 'resume')
+# Methods of the base class that are right as they are.
+INHERITED = ('is_orchestrator_module', 'get_feature_set')
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over the socket of the agent."""
+
+    def __init__(self, path):
+        super().__init__('localhost', timeout=DEADLINE)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _peer():
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'peer.json')) as f:
+        return json.load(f)
+
+
+def ask(method, args):
+    """The answer to a call. Each failure is an OrchestratorError: Ceph shows anything else as a traceback."""
+    try:
+        connection = _Connection(_peer()['socket'])
+        try:
+            connection.request('POST', '/' + method, json.dumps(args), {'Content-Type': 'application/json'})
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        finally:
+            connection.close()
+    except Exception as e:
+        raise OrchestratorError('the agent of Holdfast on this host does not answer: {}; check \'holdfast agent\' there'.format(e))
+    if 'error' in answer:
+        raise OrchestratorError(answer['error'], errno=answer.get('errno', -22))
+    return answer.get('result')
+
+
+def _encode(value):
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    if isinstance(value, dict):
+        return {str(k): _encode(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_encode(v) for v in value]
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    # Objects may be of another interpreter: what counts is what they can do.
+    if hasattr(value, 'to_json'):
+        made = _encode(value.to_json())
+        if getattr(value, 'preview_only', False) and isinstance(made, dict):
+            made['preview_only'] = True
+        return made
+    return {k: _encode(v) for k, v in vars(value).items() if not k.startswith('_')}
+
+
+def _known(of, values):
+    """values without those that the constructor of this release of Ceph does not know."""
+    parameters = inspect.signature(of.__init__).parameters
+    return {k: v for k, v in values.items() if k in parameters}
+
+
+def _times(row, *names):
+    for name in names:
+        if row.get(name):
+            row[name] = str_to_datetime(row[name])
+    return row
+
+
+def _host(row):
+    return HostSpec(**_known(HostSpec, row))
+
+
+def _device(row):
+    return inventory.Device(**_known(inventory.Device, _times(row, 'created')))
+
+
+def _inventory(row):
+    devices = inventory.Devices([_device(d) for d in row['devices']])
+    return orchestrator.InventoryHost(row['name'], devices, row.get('labels'), row.get('addr'))
+
+
+def _daemon(row):
+    row = _times(row, 'created', 'started', 'last_refresh')
+    row['status'] = orchestrator.DaemonDescriptionStatus(row['status'])
+    return orchestrator.DaemonDescription(**_known(orchestrator.DaemonDescription, row))
+
+
+def _spec(doc):
+    """A ServiceSpec. One of OSDs that were not made by a drive group lacks what from_json asks for."""
+    if not doc.get('unmanaged'):
+        return ServiceSpec.from_json(doc)
+    return ServiceSpec(**_known(ServiceSpec, doc))
+
+
+def _service(row):
+    row = _times(row, 'created', 'deleted', 'last_refresh')
+    row['spec'] = _spec(row['spec'])
+    return orchestrator.ServiceDescription(**_known(orchestrator.ServiceDescription, row))
+
+
+ROWS = {
+    'get_hosts': _host,
+    'get_inventory': _inventory,
+    'list_daemons': _daemon,
+    'describe_service': _service,
+}
+
+
+def _decode(method, result):
+    if method in ROWS:
+        try:
+            return [ROWS[method](row) for row in result]
+        except Exception as e:  # not every exception survives the way to another interpreter
+            raise OrchestratorError('Ceph does not take the answer of Holdfast to {}: {}'.format(method, e))
+    return '' if result is None else result  # Ceph takes None for an answer that is missing
+
+
+def _named(signature, args, kwargs):
+    """The arguments by name. Callers of other releases may give more of them than there are, or fewer."""
+    names = [n for n in signature.parameters if n != 'self']
+    given = dict(zip(names, args))
+    given.update({k: v for k, v in kwargs.items() if k in names})
+    return {k: _encode(v) for k, v in given.items()}
+
+
+def _make(name):
+    """The method of a name, or None where this release of Ceph has none."""
+    base = getattr(orchestrator.Orchestrator, name, None)
+    if base is None or name in INHERITED:
+        return None
+    signature = inspect.signature(base)
+
+    def method(self, *args, **kwargs):
+        return _decode(name, ask(name, _named(signature, args, kwargs)))
+
+    def available(self):
+        try:
+            ok, why, details = ask(name, {})
+            return ok, why, details
+        except OrchestratorError as e:
+            return False, str(e), {}
+
+    made = available if name == 'available' else method
+    made.__name__ = made.__qualname__ = name
+    return made if name in PLAIN else orchestrator.handle_orch_error(made)
+
+
+class Module(orchestrator.Orchestrator, MgrModule):
+    MODULE_OPTIONS = []
+    NOTIFY_TYPES = []
+    try:
+        from mgr_module import CLICommandBase
+        CLICommand = CLICommandBase.make_registry_subtype('HoldfastCLICommand')
+        del CLICommandBase
+    except ImportError:  # before Ceph 20
+        pass
+
+    made = set()
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.have([])
+        self._ended = threading.Event()
+        self._heard = False
+        self._look()
+
+    @staticmethod
+    def can_run():
+        return True, ''
+
+    @classmethod
+    def have(cls, methods):
+        """Gives the class exactly these methods."""
+        methods = ['available'] + list(methods)
+        for name in cls.made.difference(methods):
+            delattr(cls, name)
+            cls.made.discard(name)
+        for name in methods:
+            method = None if name in cls.made else _make(name)
+            if method is not None:
+                setattr(cls, name, method)
+                cls.made.add(name)
+
+    def _look(self):
+        try:
+            self.have(ask('capabilities', {}))
+            self._heard = True
+        except Exception as e:
+            self.log.debug('which methods there are was not found out: %s', e)
+
+    def serve(self):
+        while not self._ended.wait(CAPABILITIES_EVERY if self._heard else RETRY_EVERY):
+            self._look()
+
+    def shutdown(self):
+        self._ended.set()

@@ -1,0 +1,79 @@
+// Package wire is what the module in ceph-mgr, the agents and the servers agree on: the path of a
+// call, and the envelope of its answer.
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Prefix begins the path of each call at the servers: Prefix + namespace/cluster/method.
+const Prefix = "/holdfast/v1/orch/"
+
+// SocketName is the name of the agent's socket in the run directory of a ceph-mgr.
+const SocketName = "orch.sock"
+
+// MaxCall is how many bytes a call may have, as a YAML file of 'ceph orch apply -i' has.
+const MaxCall = 1 << 20
+
+// MethodCapabilities is answered with the names of the methods that there are. It is none of
+// Ceph's.
+const MethodCapabilities = "capabilities"
+
+// Path is where a method of a cluster is called.
+func Path(cluster types.NamespacedName, method string) string {
+	return Prefix + cluster.Namespace + "/" + cluster.Name + "/" + method
+}
+
+// Parse takes a path apart that Path made.
+func Parse(path string) (cluster types.NamespacedName, method string, ok bool) {
+	rest, ok := strings.CutPrefix(path, Prefix)
+	parts := strings.Split(rest, "/")
+	if !ok || len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+		return types.NamespacedName{}, "", false
+	}
+	return types.NamespacedName{Namespace: parts[0], Name: parts[1]}, parts[2], true
+}
+
+// Reply is the answer to a call: a result, or an error that Ceph shows to its user.
+type Reply struct {
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+	// Errno is negative, as Ceph's OrchestratorError has it.
+	Errno int `json:"errno,omitempty"`
+}
+
+// NoCall refuses a request that is none of an orchestrator.
+func NoCall(w http.ResponseWriter, r *http.Request) {
+	message := fmt.Sprintf("%s %s is no call of an orchestrator", r.Method, r.URL.Path)
+	Refuse(w, http.StatusNotFound, syscall.EINVAL, message)
+}
+
+// ReadCall reads the arguments of a call. Where it cannot, it answers, and ok is false.
+func ReadCall(w http.ResponseWriter, r *http.Request) (args []byte, ok bool) {
+	args, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxCall))
+	if err != nil {
+		message := fmt.Sprintf("cannot read the call: %v; a call has at most %d bytes", err, MaxCall)
+		Refuse(w, http.StatusBadRequest, syscall.EINVAL, message)
+		return nil, false
+	}
+	return args, true
+}
+
+// Refuse writes an error. The status of HTTP says who is at fault; Ceph sees the errno alone.
+func Refuse(w http.ResponseWriter, status int, errno syscall.Errno, message string) {
+	Write(w, status, Reply{Error: message, Errno: -int(errno)})
+}
+
+// Write writes a reply.
+func Write(w http.ResponseWriter, status int, r Reply) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(r) // an error means that the caller is gone
+}
