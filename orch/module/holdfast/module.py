@@ -6,6 +6,7 @@ objects of package orchestrator from the answer. The class has exactly the metho
 out by the class which commands there are.
 """
 
+import copy
 import datetime
 import enum
 import http.client
@@ -15,17 +16,20 @@ import os
 import socket
 import threading
 
+import mgr_module
 import orchestrator
 from ceph.deployment import inventory
 from ceph.deployment.hostspec import HostSpec
 from ceph.deployment.service_spec import ServiceSpec
 from ceph.utils import str_to_datetime
-from mgr_module import MgrModule
 from orchestrator import OrchestratorError
 
 DEADLINE = 3.0  # seconds for one call: a slow one holds up every other 'ceph orch'
 CAPABILITIES_EVERY = 10.0  # seconds between two looks at which methods there are
 RETRY_EVERY = 1.0  # seconds, until the leader was heard once
+
+# Ceph 20 pickles what goes from one interpreter to another; earlier releases hand over the objects themselves.
+PICKLES = hasattr(mgr_module, 'CLICommandBase')
 
 # Methods that answer by themselves. All others answer by an OrchResult.
 PLAIN = ('available', 'cancel_completions', 'pause', 'resume')
@@ -122,9 +126,16 @@ def _daemon(row):
 
 def _spec(doc):
     """A ServiceSpec. One of OSDs that were not made by a drive group lacks what from_json asks for."""
-    if not doc.get('unmanaged'):
-        return ServiceSpec.from_json(doc)
-    return ServiceSpec(**_known(ServiceSpec, doc))
+    if doc.get('unmanaged'):
+        spec = ServiceSpec(**_known(ServiceSpec, doc))
+    else:
+        spec = ServiceSpec.from_json(doc)
+    if not PICKLES:
+        # Python 3.13 keeps attributes of types by numbers that types of two interpreters share. The interpreter that this
+        # object goes to would take __dict__ of this class, which to_json reads, for that of its own.
+        made = spec.to_json()
+        spec.to_json = lambda: copy.deepcopy(made)
+    return spec
 
 
 def _service(row):
@@ -180,15 +191,11 @@ def _make(name):
     return made if name in PLAIN else orchestrator.handle_orch_error(made)
 
 
-class Module(orchestrator.Orchestrator, MgrModule):
+class Module(orchestrator.Orchestrator, mgr_module.MgrModule):
     MODULE_OPTIONS = []
     NOTIFY_TYPES = []
-    try:
-        from mgr_module import CLICommandBase
-        CLICommand = CLICommandBase.make_registry_subtype('HoldfastCLICommand')
-        del CLICommandBase
-    except ImportError:  # before Ceph 20
-        pass
+    if hasattr(mgr_module, 'CLICommandBase'):  # since Ceph 20
+        CLICommand = mgr_module.CLICommandBase.make_registry_subtype('HoldfastCLICommand')
 
     made = set()
 
