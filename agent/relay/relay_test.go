@@ -70,8 +70,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestRelay serves a socket for each mgr of the host as long as it is wanted: also when its directory is made later, or
-// lost. Root alone may use it.
+// TestRelay serves a socket for each mgr of the host as long as it is wanted: also when its
+// directory is made later, or lost. Root alone may use it.
 func TestRelay(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -103,7 +103,8 @@ func TestRelay(t *testing.T) {
 	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if _, reply := call(t, socket, "get_hosts", `{"x":1}`); string(reply.Result) != `"/holdfast/v1/orch/ns/ceph/get_hosts {\"x\":1}"` {
+	const passed = `"/holdfast/v1/orch/ns/ceph/get_hosts {\"x\":1}"`
+	if _, reply := call(t, socket, "get_hosts", `{"x":1}`); string(reply.Result) != passed {
 		t.Errorf("%+v", reply)
 	}
 	for _, method := range []string{"", "../x", "a/b"} {
@@ -111,7 +112,8 @@ func TestRelay(t *testing.T) {
 			t.Errorf("%q: %d, %+v", method, status, reply)
 		}
 	}
-	if _, reply := call(t, socket, "apply", strings.Repeat("x", wire.MaxCall+1)); !strings.Contains(reply.Error, "at most") {
+	long := strings.Repeat("x", wire.MaxCall+1)
+	if _, reply := call(t, socket, "apply", long); !strings.Contains(reply.Error, "at most") {
 		t.Errorf("%+v", reply)
 	}
 	if err := os.RemoveAll(dir); err != nil { // as a boot does
@@ -132,8 +134,8 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestHandler_noLeader: while no leader answers, reads are answered by what was heard last, for a minute; anything else is
-// an error in a sentence, whatever a server says.
+// TestHandler_noLeader: while no leader answers, reads are answered by what was heard last, for a
+// minute; anything else is an error in a sentence, whatever a server says.
 func TestHandler_noLeader(t *testing.T) {
 	status, text := http.StatusOK, `{"result":["first"]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

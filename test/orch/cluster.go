@@ -29,8 +29,8 @@ func (s Store) View(_ context.Context, cluster types.NamespacedName) (*engine.Vi
 	return s.Cluster, nil
 }
 
-// NewView makes up a cluster of so many hosts and so many disks on each, with a service of each kind. Half of the
-// disks are OSDs.
+// NewView makes up a cluster of so many hosts and so many disks on each, with a service of each
+// kind. Half of the disks are OSDs.
 func NewView(hosts, disks int) *engine.View {
 	v := &engine.View{Cluster: &api.StorageCluster{ObjectMeta: meta(Name.Name)}}
 	v.Cluster.Spec.Type, v.Cluster.Spec.Ceph = api.StorageCeph, &api.CephSpec{}
@@ -52,13 +52,15 @@ func NewView(hosts, disks int) *engine.View {
 }
 
 func meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: Name.Namespace, Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0))}
+	created := metav1.NewTime(time.Unix(1_700_000_000, 0))
+	return metav1.ObjectMeta{Namespace: Name.Namespace, Name: name, CreationTimestamp: created}
 }
 
 func hostName(i int) string { return fmt.Sprintf("h%d", i+1) }
 
 func addHost(v *engine.View, i, disks int) {
-	h := api.Host{ObjectMeta: metav1.ObjectMeta{Name: hostName(i), Labels: map[string]string{answer.LabelPrefix + "gw": ""}}}
+	h := api.Host{ObjectMeta: metav1.ObjectMeta{Name: hostName(i)}}
+	h.Labels = map[string]string{answer.LabelPrefix + "gw": ""}
 	h.Status.Addresses = []string{addressOf(i)}
 	for n := range disks {
 		d := api.Device{

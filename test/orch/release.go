@@ -1,5 +1,5 @@
-// Package orch runs ceph-mon and ceph-mgr of several releases of Ceph, whose 'ceph orch' is answered by
-// Holdfast's own relay and server on a cluster that is made up.
+// Package orch runs ceph-mon and ceph-mgr of several releases of Ceph, whose 'ceph orch' is
+// answered by Holdfast's own relay and server on a cluster that is made up.
 package orch
 
 import (
@@ -66,12 +66,14 @@ func (r *Release) write(name, text string) {
 	}
 }
 
-// enter makes the namespaces: a network with nothing but loopback, and mounts with what programs in the root need.
+// enter makes the namespaces: a network with nothing but loopback, and mounts with what programs in
+// the root need.
 func (r *Release) enter() {
 	r.t.Helper()
 	script := "set -e; ip link set lo up\n"
 	if r.root != "/" {
-		script += `for d in dev proc sys; do mount --rbind /$d "$1/$d"; done; mkdir -p "$1$2"; mount --bind "$2" "$1$2"` + "\n"
+		script += `for d in dev proc sys; do mount --rbind /$d "$1/$d"; done` + "\n"
+		script += `mkdir -p "$1$2"; mount --bind "$2" "$1$2"` + "\n"
 	}
 	script += "echo ready; exec sleep infinity"
 	r.keeper = exec.Command("unshare", "--mount", "--net", "sh", "-c", script, "sh", r.root, r.Dir)
@@ -172,7 +174,10 @@ func (r *Release) conf() string {
 func (r *Release) found() {
 	r.t.Helper()
 	keyring := r.path("keyring")
-	all := []string{"--cap", "mon", "allow *", "--cap", "osd", "allow *", "--cap", "mds", "allow *", "--cap", "mgr", "allow *"}
+	var all []string
+	for _, of := range []string{"mon", "osd", "mds", "mgr"} {
+		all = append(all, "--cap", of, "allow *")
+	}
 	r.must("ceph-authtool", append([]string{"-C", keyring, "--gen-key", "-n", "mon."}, all[:3]...)...)
 	r.must("ceph-authtool", append([]string{keyring, "--gen-key", "-n", "client.admin"}, all...)...)
 	r.must("ceph-authtool", append([]string{keyring, "--gen-key", "-n", "mgr.x"}, all...)...)

@@ -55,7 +55,7 @@ func TestMake(t *testing.T) {
 			t.Fatalf("after %d steps: %v", after, err)
 		}
 		got := modules(t, data)
-		if len(got) != 4 || got["iostat"] != filepath.Join(packages, "iostat") || got["nfs"] != filepath.Join(packages, "nfs") {
+		if len(got) != 4 || got["iostat"] != packages+"/iostat" || got["nfs"] != packages+"/nfs" {
 			t.Errorf("after %d steps: %v", after, got)
 		}
 		var peer module.Peer
