@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelHostname is the label that every Host carries with its own name, so that a StorageNode's nodeSelector can name a
-// machine the same way in both homes.
+// LabelHostname is the label that every Host carries with its own name, or in Kubernetes with its Node's value of the label, so that a
+// StorageNode's nodeSelector can name a machine the same way in both homes.
 const LabelHostname = "kubernetes.io/hostname"
 
 // Host is one machine that runs a Holdfast agent. The agent creates it when it joins and writes its status; the leader

@@ -58,28 +58,41 @@ func podSays(p *corev1.Pod) (reason, message string) {
 	if len(p.Status.ContainerStatuses) > 0 {
 		c = p.Status.ContainerStatuses[0]
 	}
-	in := fmt.Sprintf("'kubectl -n %s ", p.Namespace)
-	logs, describe := in+"logs "+p.Name+"'", in+"describe pod "+p.Name+"'"
-	ended, waits := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated), c.State.Waiting
+	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 	switch {
-	case ended != nil && ended.Reason == startError:
+	case ended != nil && ended.ExitCode != 0:
+		return endSays(p, ended)
+	case c.State.Running != nil:
+		return "Silent", fmt.Sprintf("its pod %s runs, but the agent does not report: %s", p.Name, see(p, "logs"))
+	}
+	return startSays(p, c.State.Waiting)
+}
+
+// endSays is what is said of a pod that ended, or in which no program could be started.
+func endSays(p *corev1.Pod, ended *corev1.ContainerStateTerminated) (reason, message string) {
+	if ended.Reason == startError {
 		return "DoesNotStart", fmt.Sprintf("its pod %s does not start: %s: compare the DaemonSet %s with "+
 			"deploy/kubernetes/30-holdfast.yaml", p.Name, lastLine(ended.Message), agentsApp)
-	case ended != nil && ended.ExitCode != 0:
-		said := strings.TrimPrefix(lastLine(ended.Message), "holdfast: ")
-		said = cmp.Or(said, fmt.Sprintf("exit code %d, %s", ended.ExitCode, ended.Reason))
-		return "AgentFails", fmt.Sprintf("the agent in pod %s fails: %s (see %s)", p.Name, said, logs)
-	case c.State.Running != nil:
-		return "Silent", fmt.Sprintf("its pod %s runs, but the agent does not report: see %s", p.Name, logs)
-	case waits != nil && waits.Message != "":
-		return "DoesNotStart", fmt.Sprintf("its pod %s does not start: %s: %s (see %s)", p.Name, waits.Reason,
-			lastLine(waits.Message), describe)
-	case p.Status.Message != "":
-		return "DoesNotStart", fmt.Sprintf("its pod %s does not run: %s: %s (see %s)", p.Name, p.Status.Reason,
-			lastLine(p.Status.Message), describe)
 	}
-	return "DoesNotStart", fmt.Sprintf("its pod %s has not started: the kubelet pulls its image or waits for a mount: "+
-		"see %s", p.Name, describe)
+	said := strings.TrimPrefix(lastLine(ended.Message), "holdfast: ")
+	said = cmp.Or(said, fmt.Sprintf("exit code %d, %s", ended.ExitCode, ended.Reason))
+	return "AgentFails", fmt.Sprintf("the agent in pod %s fails: %s (%s)", p.Name, said, see(p, "logs"))
+}
+
+// startSays is what is said of a pod that does not start.
+func startSays(p *corev1.Pod, waits *corev1.ContainerStateWaiting) (reason, message string) {
+	why := "the kubelet pulls its image or waits for a mount"
+	switch {
+	case waits != nil && waits.Message != "":
+		why = waits.Reason + ": " + lastLine(waits.Message)
+	case p.Status.Message != "":
+		why = p.Status.Reason + ": " + lastLine(p.Status.Message)
+	}
+	return "DoesNotStart", fmt.Sprintf("its pod %s does not run: %s (%s)", p.Name, why, see(p, "describe pod"))
+}
+
+func see(p *corev1.Pod, verb string) string {
+	return fmt.Sprintf("see 'kubectl -n %s %s %s'", p.Namespace, verb, p.Name)
 }
 
 // startError is the kubelet's word for a container in which no program could be started.

@@ -42,7 +42,9 @@ func TestMatters(t *testing.T) {
 		h.Status.Conditions = append(h.Status.Conditions, metav1.Condition{Type: api.HostAgentConnected, Status: status})
 		return h
 	}
-	runs := agentsPod("h1", 1, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+	runs := agentsPod("h1", 1, corev1.ContainerStatus{State: corev1.ContainerState{
+		Running: &corev1.ContainerStateRunning{},
+	}})
 	touched, fails := runs.DeepCopy(), agentsPod("h1", 1, corev1.ContainerStatus{State: corev1.ContainerState{
 		Terminated: ended(1, "Error", "no /dev"),
 	}})

@@ -28,7 +28,7 @@ func TestBadAgent(t *testing.T) {
 		{`"path":"/var/lib/holdfast"`, `"path":"/var/lib/elsewhere"`, "mount the hostPath /var/lib/holdfast there"},
 		{`"mountPropagation":"Bidirectional",`, ``, "set mountPropagation: Bidirectional"},
 		{`"hostPID":true`, `"hostPID":false`, "set hostPID of the pod"},
-		{`"path":"/dev","type":"Directory"`, `"path":"/no/dev","type":"Directory"`, "waits for a mount: see 'kubectl"},
+		{`"path":"/dev","type":"Directory"`, `"path":"/no/dev","type":"Directory"`, "waits for a mount (see 'kubectl"},
 		{`"image":"localhost/holdfast:dev"`, `"image":"localhost:1/holdfast:none"`, "localhost:1/holdfast:none"},
 		{`"kubernetes.io/os":"linux"`, `"no":"node"`, "has no pod of the DaemonSet holdfast-agent"},
 	} {
@@ -95,7 +95,8 @@ func (b *bed) declaredInVain(words string) {
 		if failed := err != nil; failed != (about == "doctor") {
 			b.t.Errorf("holdfast %s: %v", about, err)
 		}
-		if want := map[string]string{"why cluster/ceph": "run 'holdfast why host/h1'"}[about]; !strings.Contains(out, cmp.Or(want, words)) {
+		want := map[string]string{"why cluster/ceph": "run 'holdfast why host/h1'"}[about]
+		if !strings.Contains(out, cmp.Or(want, words)) {
 			b.t.Errorf("holdfast %s says\n%s", about, out)
 		}
 	}

@@ -22,7 +22,6 @@ const (
 func (b *bed) clients() {
 	b.t.Helper()
 	n := b.Node(1)
-	//nolint:gosec // the program is the one that this test is about
 	cmd := exec.CommandContext(b.t.Context(), "../../../bin/holdfast", "--kubeconfig", b.Kubeconfig, "-n", ns, "ceph",
 		"client-files", "desktop", n.Path(clientDir))
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -87,14 +86,16 @@ func (b *bed) read(name string) {
 
 func (b *bed) nfsURL(file string) string {
 	b.t.Helper()
-	return "nfs://" + strings.Replace(b.field("nfsexport/home", ".status.source"), ":", "", 1) + "/" + file + "?version=4"
+	source := strings.Replace(b.field("nfsexport/home", ".status.source"), ":", "", 1)
+	return "nfs://" + source + "/" + file + "?version=4"
 }
 
 // s3 is a command of s3cmd with a gateway.
 func (b *bed) s3(gateway int, args ...string) []string {
 	b.t.Helper()
 	at := strings.TrimPrefix(b.field("objectstore/s3", fmt.Sprintf(".status.endpoints[%d]", gateway)), "http://")
-	return append([]string{"s3cmd", "--quiet", "-c", clientDir + "/s3.cfg", "--host=" + at, "--host-bucket=" + at}, args...)
+	own := []string{"s3cmd", "--quiet", "-c", clientDir + "/s3.cfg", "--host=" + at, "--host-bucket=" + at}
+	return append(own, args...)
 }
 
 // s3Put writes an object into a bucket that is made if there is none.

@@ -56,13 +56,12 @@ const cephPods = 8
 
 // TestServices has a Ceph cluster in pods serve a filesystem, objects and NFS, and mirror images:
 // each is used by a client on a node, comes back when its pod is deleted, may do no more than it
-// needs, and leaves nothing. One node has another host name than its Node.
+// needs, and leaves nothing. One node has a host name and a label that are not its Node's name.
 func TestServices(t *testing.T) {
 	tier.Full(t)
 	b := newBed(t, 1)
-	b.Node(2).Run(t, t.Context(), "hostname", "elsewhere") // as where a Node is not named like its machine
 	b.Kubectl(t, "create", "namespace", ns)
-	b.Apply(t, b.ceph()+services, "-n", ns)
+	b.Apply(t, b.elsewhere(b.ceph())+services, "-n", ns)
 	b.servicesReady()
 	b.step("Ceph and all its services are Ready")
 	b.privileges(nil)
@@ -80,6 +79,19 @@ func TestServices(t *testing.T) {
 	b.wiped()
 	b.Uninstall(t)
 	b.step("the cluster is wiped")
+}
+
+// elsewhere gives the second node a host name and a label that are not its Node's name, as some
+// platforms do, and returns the manifest with that label.
+func (b *bed) elsewhere(manifest string) string {
+	b.t.Helper()
+	b.Node(2).Run(b.t, b.t.Context(), "hostname", "machine2")
+	b.Kubectl(b.t, "label", "node", "h2", "kubernetes.io/hostname=label2", "--overwrite")
+	out := strings.Replace(manifest, "kubernetes.io/hostname: h2", "kubernetes.io/hostname: label2", 1)
+	if out == manifest {
+		b.t.Fatalf("no node has the label of h2:\n%s", manifest)
+	}
+	return out
 }
 
 // servicesReady waits until all resources are Ready, and all pods.
@@ -158,8 +170,8 @@ func (b *bed) servicesGone() {
 	b.Node(1).Run(b.t, b.t.Context(), "umount", mounted)
 	rb := b.s3(0, "rb", "--recursive", "--force", "s3://bucket")
 	b.Node(1).Run(b.t, b.t.Context(), rb[0], rb[1:]...)
-	b.Kubectl(b.t, "-n", ns, "delete", "rbdmirrors,nfsexports,objectstoreusers,objectstores,filesystems,clients,pools",
-		"--all", "--timeout=2m")
+	b.Kubectl(b.t, "-n", ns, "delete",
+		"rbdmirrors,nfsexports,objectstoreusers,objectstores,filesystems,clients,pools", "--all", "--timeout=2m")
 	for name, pod := range b.Pods(b.t, ns) {
 		if kind := pod.Labels["holdfast.io/type"]; servicePods[kind] > 0 {
 			b.t.Errorf("pod %s is left", name)
@@ -168,10 +180,13 @@ func (b *bed) servicesGone() {
 	b.awaitReady(ns, cephPods)
 	left := strings.Join([]string{
 		b.Kubectl(b.t, "-n", ns, "get", "secrets,daemons", "-o", "name"),
-		b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "ceph osd pool ls; ceph fs ls; ceph auth ls | grep '^[a-z]' | grep -v bootstrap"),
+		b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "ceph osd pool ls; ceph fs ls; ceph auth ls | "+
+			"grep '^[a-z]' | grep -v bootstrap"),
 		strings.Join(b.left(), "\n"),
 	}, "\n")
-	for _, word := range []string{"mds.", "mds-", "rgw", "ganesha", "client.nfs", "mirror-", "desktop", "home", "s3", "vms"} {
+	for _, word := range []string{
+		"mds.", "mds-", "rgw", "ganesha", "client.nfs", "mirror-", "desktop", "home", "s3", "vms",
+	} {
 		if strings.Contains(left, word) {
 			b.t.Errorf("%q is left in:\n%s", word, left)
 		}
