@@ -40,7 +40,7 @@ func (b *bed) gluster() string {
 
 // TestGluster: GlusterFS in a namespace of its own: the pool forms, the volume is served and
 // mounted by the FUSE client on a node, what was written outlives a glusterd's pod with its bricks,
-// and nothing is left in the end. One node has another host name than its Node.
+// the volume is served by NFS, and nothing is left in the end. One node has another host name than its Node.
 func TestGluster(t *testing.T) {
 	b := newBedOf(t, kube.Options{Nodes: 3, Disks: 1, DiskSize: 30 << 30}) // the example wants 20 GiB of each
 	b.Node(3).Run(t, t.Context(), "hostname", "elsewhere")
@@ -75,6 +75,8 @@ func TestGluster(t *testing.T) {
 	b.awaitStatus(glusterNS)
 	n.Run(t, t.Context(), "sh", "-c", "seq 100000 | cmp - /run/vol1/seq")
 	b.step("a node's glusterd and bricks were replaced")
+	b.volumeByNFS()
+	b.step("the volume was read and written by NFS")
 	n.Run(t, t.Context(), "umount", "/run/vol1")
 	for _, object := range []string{"volume/vol1", "storagecluster/gluster"} {
 		b.Kubectl(t, "-n", glusterNS, "patch", object, "--type=merge", "-p", `{"spec":{"deletionPolicy":"Wipe"}}`)
@@ -88,6 +90,25 @@ func TestGluster(t *testing.T) {
 		return nil
 	})
 	b.step("the cluster is wiped, and nothing is left")
+}
+
+// volumeByNFS has NFS-Ganesha serve the volume from a pod: a client reads there what was written by
+// FUSE, and the other way round.
+func (b *bed) volumeByNFS() {
+	b.t.Helper()
+	b.Apply(b.t, "apiVersion: holdfast.io/v1alpha1\nkind: NFSExport\nmetadata: {name: vol1}\n"+
+		"spec: {cluster: gluster, volume: vol1, squash: None}\n", "-n", glusterNS)
+	b.Kubectl(b.t, "-n", glusterNS, "wait", "nfsexport/vol1", "--for=condition=Ready", "--timeout=2m")
+	b.awaitReady(glusterNS, 4)
+	source := b.Kubectl(b.t, "-n", glusterNS, "get", "nfsexport", "vol1", "-o", "jsonpath={.status.source}")
+	url := "nfs://" + strings.Replace(source, ":", "", 1) + "/"
+	b.Node(1).Run(b.t, b.t.Context(), "sh", "-c", `set -e
+		nfs-cat "$0seq?version=4" | cmp - /run/vol1/seq
+		seq 1000 >/run/by-nfs
+		nfs-cp /run/by-nfs "$0by-nfs?version=4"
+		cmp /run/by-nfs /run/vol1/by-nfs`, url)
+	b.Kubectl(b.t, "-n", glusterNS, "delete", "nfsexport", "vol1", "--timeout=2m")
+	b.awaitReady(glusterNS, 3)
 }
 
 // podOn is the name of the pod on a node.
