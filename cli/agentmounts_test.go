@@ -43,6 +43,12 @@ func TestHasOfNode(t *testing.T) {
 			t.Errorf("own %q, %q: %v, want %q", tt.own, tt.propagation, err, tt.want)
 		}
 	}
+	proc := t.TempDir()
+	mustMake(t, os.Mkdir(filepath.Join(proc, "1"), 0o755))
+	mustMake(t, os.Symlink("/", filepath.Join(proc, "1", "root")))
+	if err := hasOfNode(proc, "/dev", "/not/made/yet", "/not/made/yet"); err != nil {
+		t.Errorf("an agent that runs in no pod: %v", err)
+	}
 	if !handsOn("1 0 0:1 / / rw shared:1 - ext4 /dev/vda rw\n", "/var/lib/holdfast") {
 		t.Error("what lies on the root of the node is not handed on")
 	}
