@@ -69,9 +69,10 @@ func TestServices(t *testing.T) {
 	b.used("before")
 	b.step("clients of each service have written and read")
 	b.servicesDeleted()
+	b.step("all pods and resources are Ready again")
 	b.used("after")
 	b.read("before")
-	b.step("one pod of each service was deleted, and all are served again")
+	b.step("clients of each service have written and read again")
 	b.keptPort()
 	b.step("the gateways listen at a port that the kernel keeps for root")
 	b.servicesGone()
@@ -140,6 +141,7 @@ func (b *bed) servicesDeleted() {
 		deleted = append(deleted, name)
 	}
 	b.Kubectl(b.t, append([]string{"-n", ns, "delete", "pod"}, deleted...)...)
+	b.step("one pod of each service has ended")
 	b.servicesReady()
 	for name, id := range b.lives(ns) {
 		if other := slices.Contains(deleted, name); (before[name] != id) != other {
