@@ -46,6 +46,9 @@ func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c c
 	if err := mayServe("/proc", os.Getpid()); err != nil {
 		return err
 	}
+	if err := hasOfNode("/proc", "/dev", c.DataDir, a.runDir); err != nil {
+		return err
+	}
 	own, err := g.clusterConfig()
 	if err != nil {
 		return err

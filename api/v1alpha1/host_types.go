@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -9,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelHostname is the label that every Host carries with its own name, so that a StorageNode's nodeSelector can name a
-// machine the same way in both homes.
+// LabelHostname is the label that every Host carries with its own name, or in Kubernetes with its Node's value of the label, so that a
+// StorageNode's nodeSelector can name a machine the same way in both homes.
 const LabelHostname = "kubernetes.io/hostname"
 
 // Host is one machine that runs a Holdfast agent. The agent creates it when it joins and writes its status; the leader
@@ -88,6 +89,21 @@ func (h *Host) SilentSince() (since time.Time, ok bool) {
 	return c.LastTransitionTime.Time, true
 }
 
+// Hostname is the value of the label by which a StorageNode selects the host: in Kubernetes that of its Node, which may differ from its name.
+func (h *Host) Hostname() string { return cmp.Or(h.Labels[LabelHostname], h.Name) }
+
+// HearAgain says what to do about a silent agent: bare on a machine of its own, else what Kubernetes knows of its pod.
+func (h *Host) HearAgain(bare string) string {
+	pod := meta.FindStatusCondition(h.Status.Conditions, HostAgentPod)
+	switch {
+	case pod != nil:
+		return pod.Message
+	case meta.FindStatusCondition(h.Status.Conditions, HostNodeReady) != nil:
+		return "look at the agent's pod: 'kubectl -n " + SystemNamespace + " get pods -o wide --field-selector spec.nodeName=" + h.Name + "'"
+	}
+	return bare
+}
+
 // The labels that say where a host is, from the smallest to the largest failure domain, named as Kubernetes names them where
 // it has a name. The values are the administrator's.
 const (
@@ -127,6 +143,8 @@ const (
 	HostAgentConnected = "AgentConnected"
 	// HostNodeReady says what Kubernetes knows of the node that the host is. Only a host in Kubernetes has it.
 	HostNodeReady = "NodeReady"
+	// HostAgentPod says what Kubernetes knows of the agent's pod. Only a host in Kubernetes has it, while its agent is silent.
+	HostAgentPod = "AgentPod"
 	// HostEncryption says whether devices of the host can be encrypted, and if not, why.
 	HostEncryption = "DeviceEncryption"
 	// HostClockInSync says whether the host's clock agrees with the server's.

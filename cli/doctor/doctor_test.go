@@ -67,6 +67,18 @@ func TestExamine_healthy(t *testing.T) {
 	}
 }
 
+// TestCheckAgents_pod: the remedy for a silent host in Kubernetes is what Kubernetes knows of its pod.
+func TestCheckAgents_pod(t *testing.T) {
+	f := healthy()
+	f.Hosts[1].Status.Conditions[0].Status = metav1.ConditionFalse
+	f.Hosts[1].Status.Conditions = append(f.Hosts[1].Status.Conditions,
+		metav1.Condition{Type: api.HostAgentPod, Status: metav1.ConditionFalse, Message: "its pod fails"})
+	found := checkAgents(f)
+	if len(found) != 1 || !strings.HasPrefix(found[0].Remedy, "its pod fails") || strings.Contains(found[0].Remedy, "journalctl") {
+		t.Errorf("%+v", found)
+	}
+}
+
 // TestExamine: each thing that is wrong is found once, with a remedy, and nothing else is.
 func TestExamine(t *testing.T) {
 	action := func(state api.ActionState, attempts int32) []api.Action {

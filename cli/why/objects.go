@@ -94,6 +94,9 @@ func (w *World) hint(c *api.StorageCluster, watch string) string {
 			return fmt.Sprintf("run 'holdfast why %s': this daemon does not run.", ShortName(d))
 		}
 	}
+	if h := w.silentOf(c); h != nil {
+		return fmt.Sprintf("run 'holdfast why host/%s': its agent is disconnected.", h.Name)
+	}
 	if report := c.Status.Report; report != nil && slices.ContainsFunc(report.Decisions, waitsForPerson) {
 		return "do what is named above, unless it passes by itself; follow it with " + watch + "."
 	}
@@ -101,6 +104,33 @@ func (w *World) hint(c *api.StorageCluster, watch string) string {
 		return next
 	}
 	return "follow it with " + watch + "."
+}
+
+// silentOf is a host whose agent is silent, and which holds the cluster up; nil where there is none.
+func (w *World) silentOf(c *api.StorageCluster) *api.Host {
+	held := func(d api.Decision) bool { return d.Reason == api.ReasonAgentDisconnected }
+	if c.Status.Report == nil || !slices.ContainsFunc(c.Status.Report.Decisions, held) {
+		return nil
+	}
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.Spec.Cluster == "" || n.Spec.Cluster == c.Name {
+			if h := w.silentSelected(n); h != nil {
+				return h
+			}
+		}
+	}
+	return nil
+}
+
+// silentSelected is the host that a node selects, if its agent is silent.
+func (w *World) silentSelected(n *api.StorageNode) *api.Host {
+	i := slices.IndexFunc(w.Hosts, func(h api.Host) bool {
+		return silent(&h) != nil && engine.SelectsHost(n.Spec.NodeSelector, []api.Host{h})
+	})
+	if i < 0 {
+		return nil
+	}
+	return &w.Hosts[i]
 }
 
 // checkOf is the next step of a health check of the storage system that has one, of the worst if there is any.
@@ -127,6 +157,9 @@ func (w *World) node(n *api.StorageNode) Answer {
 	case c.Status != metav1.ConditionTrue && c.Reason == "Waiting" && !engine.SelectsHost(n.Spec.NodeSelector, w.Hosts):
 		return Answer{join("The node waits", c.Message), "join the machine ('holdfast token create'), or correct spec.nodeSelector ('holdfast host list') and apply it again."}
 	case c.Status != metav1.ConditionTrue && c.Reason == "Waiting":
+		if h := w.silentSelected(n); h != nil {
+			return Answer{join("The node waits", c.Message), w.host(h).Next}
+		}
 		return Answer{join("The node waits", c.Message), "wait."}
 	case c.Status != metav1.ConditionTrue:
 		return Answer{join("The node is refused", c.Message), "correct the node or the host, and apply it again."}
@@ -179,7 +212,7 @@ func (w *World) host(h *api.Host) Answer {
 		return Answer{
 			fmt.Sprintf("The agent of host %s has been disconnected since %s; the storage on the host may still serve, and nothing is stopped because of it.",
 				h.Name, c.LastTransitionTime.UTC().Format(time.RFC3339)),
-			"check that the machine is on and reaches a server; on it, run 'systemctl status holdfast'.",
+			sentence(h.HearAgain("check that the machine is on and reaches a server; on it, run 'systemctl status holdfast'")),
 		}
 	}
 	d, of := w.decisionOn("host/" + h.Name)

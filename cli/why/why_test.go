@@ -80,6 +80,44 @@ func TestExplain_twins(t *testing.T) {
 	}
 }
 
+// TestExplain_silentPod: of a host in Kubernetes the next step is what Kubernetes knows of the agent's
+// pod, or where to look for it, and no command of systemd.
+func TestExplain_silentPod(t *testing.T) {
+	w := world()
+	h := &w.Hosts[0]
+	for _, step := range []struct {
+		c    metav1.Condition
+		next string
+	}{
+		{metav1.Condition{Type: api.HostNodeReady, Status: "True"}, "look at the agent's pod: 'kubectl -n holdfast-system get pods"},
+		{metav1.Condition{Type: api.HostAgentPod, Status: "False", Message: "its pod fails"}, "its pod fails."},
+	} {
+		h.Status.Conditions = append(h.Status.Conditions, step.c)
+		a, err := w.Explain("host/h1")
+		if err != nil || !strings.HasPrefix(a.Next, step.next) || strings.Contains(a.Next, "systemctl") {
+			t.Errorf("%v, %q, want %q", err, a.Next, step.next)
+		}
+	}
+}
+
+// TestExplain_waitsForSilent: a node that waits for a silent host, and the cluster that waits for it,
+// lead to what is to be done about the host.
+func TestExplain_waitsForSilent(t *testing.T) {
+	w := world()
+	w.Daemons = nil
+	w.Nodes[3].Spec.NodeSelector = map[string]string{api.LabelHostname: "h1"}
+	w.Hosts[0].Labels = w.Nodes[3].Spec.NodeSelector
+	if a, err := w.Explain("n4"); err != nil || !strings.Contains(a.Next, "systemctl status holdfast") {
+		t.Errorf("%v %+v", err, a)
+	}
+	w.Clusters[0].Status.Report.Decisions = []api.Decision{{
+		Object: "node/n4", Verdict: api.VerdictWait, Reason: api.ReasonAgentDisconnected, Message: "agent of host h1 disconnected",
+	}}
+	if a, err := w.Explain("cluster/ceph"); err != nil || a.Next != "run 'holdfast why host/h1': its agent is disconnected." {
+		t.Errorf("%v %+v", err, a)
+	}
+}
+
 func TestExplain(t *testing.T) {
 	for _, tt := range []struct{ object, text, next string }{
 		{"osd.3", "osd.3 on host h3 is Running since 2026-01-02T03:04:05Z, as desired. Action a2: host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "action show a2"},

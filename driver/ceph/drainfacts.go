@@ -76,16 +76,26 @@ func departuresOf(view *engine.View) departures {
 	for i := range view.Nodes {
 		n := &view.Nodes[i]
 		if unrecorded(n) > fresh[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}] {
-			x.vague[onlyHost(n)] = n.Name
+			x.vague[onlyHost(n, x.hosts)] = n.Name
 		}
 	}
 	return x
 }
 
-// onlyHost is the one host that a node can mean, whether or not it is there: the one that it was accepted on, or that it names. A host keeps its name;
-// other labels are moved and given, so a node that asks for these alone, and whose host is not known, may mean any: then it is empty.
-func onlyHost(n *api.StorageNode) string {
-	return cmp.Or(n.Status.Host, n.Spec.NodeSelector[api.LabelHostname])
+// onlyHost is the one host that a node can mean, whether or not it is there: the one that it was accepted on, or that it names by its label, which in
+// Kubernetes may differ from its name. Other labels are moved and given, so a node that asks for these alone, and whose host is not known, may mean any:
+// then it is empty.
+func onlyHost(n *api.StorageNode, hosts map[string]*api.Host) string {
+	label := n.Spec.NodeSelector[api.LabelHostname]
+	if n.Status.Host != "" || label == "" {
+		return n.Status.Host
+	}
+	for name, h := range hosts {
+		if h.Hostname() == label {
+			return name
+		}
+	}
+	return label
 }
 
 // unrecorded counts the entries of which the node's status does not say what they mean.

@@ -92,7 +92,7 @@ func (p *planner) nodesOf(o *drives.Outcome) []api.StorageNode {
 	for _, d := range o.Devices {
 		if len(nodes) == 0 || nodes[len(nodes)-1].Status.Host != d.Host {
 			n := api.StorageNode{ObjectMeta: metav1.ObjectMeta{Namespace: o.Group.Namespace, Name: o.Group.Name, CreationTimestamp: o.Group.CreationTimestamp}}
-			n.Spec.Type, n.Spec.Cluster, n.Spec.NodeSelector = api.StorageCeph, p.cluster.Name, map[string]string{api.LabelHostname: d.Host}
+			n.Spec.Type, n.Spec.Cluster, n.Spec.NodeSelector = api.StorageCeph, p.cluster.Name, map[string]string{api.LabelHostname: p.hostname(d.Host)}
 			n.Status.Host = d.Host
 			nodes = append(nodes, n)
 		}
@@ -101,6 +101,14 @@ func (p *planner) nodesOf(o *drives.Outcome) []api.StorageNode {
 		n.Status.Devices = append(n.Status.Devices, api.ClaimedDevice{Name: d.ID, ID: d.ID})
 	}
 	return nodes
+}
+
+// hostname is the label by which StorageNodes select a host.
+func (p *planner) hostname(host string) string {
+	if h := p.hosts[host]; h != nil {
+		return h.Hostname()
+	}
+	return host
 }
 
 // tellGroup tells what a group comes to.

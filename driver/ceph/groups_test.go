@@ -58,6 +58,16 @@ func TestGroup_bringsUp(t *testing.T) {
 	}
 }
 
+// A group takes the disks of a host whose label is not its name, as that of a Kubernetes node may be.
+func TestGroup_otherHostname(t *testing.T) {
+	f := grouped(nil)
+	f.hosts[0].Labels[api.LabelHostname] = "elsewhere"
+	f.settle(t)
+	if got := f.osdPlaces(); !strings.Contains(got, "@wwn-10") || !strings.Contains(got, "@wwn-11") {
+		t.Error(got)
+	}
+}
+
 // A disk that comes later is told of, and taken when it is named.
 func TestGroup_laterDisk(t *testing.T) {
 	f := grouped(nil)

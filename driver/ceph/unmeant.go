@@ -39,7 +39,7 @@ func (p *planner) unmeant() func(host string) bool {
 	none := func(string) bool { return false }
 	meant := map[string]bool{}
 	for _, n := range p.nodes {
-		host := cmp.Or(n.hostName(), onlyHost(n.Node))
+		host := cmp.Or(n.hostName(), onlyHost(n.Node, p.hosts))
 		if host == "" {
 			return none
 		}

@@ -64,7 +64,7 @@ func granted(a *api.Action) bool {
 
 // move changes a StorageNode to the host that takes the place of the old one.
 func move(a *api.Action, s *api.StorageNodeSpec, heir *api.Host) {
-	s.NodeSelector = map[string]string{api.LabelHostname: hostname(heir)}
+	s.NodeSelector = map[string]string{api.LabelHostname: heir.Hostname()}
 	if said := a.Spec.Parameters[ParamDevices]; said != "" {
 		s.Devices = strings.Split(string(said), ",")
 	}

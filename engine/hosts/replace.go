@@ -97,8 +97,6 @@ func (j *job) heir(ctx context.Context) (*api.Host, error) {
 	return v.Host, nil
 }
 
-func hostname(h *api.Host) string { return cmp.Or(h.Labels[api.LabelHostname], h.Name) }
-
 // newRefusals are what a cluster would refuse if the nodes were moved, and does not refuse today.
 func (j *job) newRefusals(ctx context.Context, cluster types.NamespacedName, heir *api.Host) ([]string, error) {
 	_, today, err := j.suppose(ctx, cluster, nil)
@@ -141,7 +139,7 @@ func moveNodes(ctx context.Context, j *job) (action.Progress, error) {
 	}
 	for i := range j.Nodes {
 		n := types.NamespacedName{Namespace: j.Nodes[i].Namespace, Name: j.Nodes[i].Name}
-		if j.Nodes[i].Spec.NodeSelector[api.LabelHostname] != hostname(heir) {
+		if j.Nodes[i].Spec.NodeSelector[api.LabelHostname] != heir.Hostname() {
 			if err := j.Store.PutNode(ctx, n, func(s *api.StorageNodeSpec) { move(j.action, s, heir) }); err != nil && !isGone(err) {
 				return action.Progress{}, fmt.Errorf("while moving StorageNode %s: %w", n, err)
 			}

@@ -24,7 +24,8 @@ const nodesManager = "holdfast-nodes"
 type hostOf struct {
 	name   string
 	labels map[string]string
-	ready  metav1.Condition
+	// conditions begin with the one that tells whether the node is ready.
+	conditions []metav1.Condition
 }
 
 // hostsOf are the Hosts that the nodes come to which selector selects, and why some nodes become
@@ -43,7 +44,8 @@ func hostsOf(nodes []corev1.Node, selector labels.Selector) (hosts []hostOf, ref
 				validation.LabelValueMaxLength)
 			continue
 		}
-		hosts = append(hosts, hostOf{name: node.Name, labels: node.Labels, ready: nodeReady(node)})
+		hosts = append(hosts, hostOf{name: node.Name, labels: node.Labels,
+			conditions: []metav1.Condition{nodeReady(node)}})
 	}
 	return hosts, refused
 }
@@ -123,8 +125,17 @@ func ownedLabels(h *api.Host) []string {
 	return nil
 }
 
-// readyDiffers says whether a Host does not tell yet what Kubernetes knows of its node.
-func readyDiffers(h *api.Host, want metav1.Condition) bool {
-	have := meta.FindStatusCondition(h.Status.Conditions, want.Type)
-	return have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message
+// conditionsDiffer says whether a Host does not have the conditions of the keeper as they should be.
+func conditionsDiffer(h *api.Host, want []metav1.Condition) bool {
+	for _, name := range []string{api.HostNodeReady, api.HostAgentPod} {
+		have := meta.FindStatusCondition(h.Status.Conditions, name)
+		wanted := meta.FindStatusCondition(want, name)
+		if (have == nil) != (wanted == nil) {
+			return true
+		}
+		if have != nil && (have.Status != wanted.Status || have.Reason != wanted.Reason || have.Message != wanted.Message) {
+			return true
+		}
+	}
+	return false
 }

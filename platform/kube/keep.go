@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,7 +37,9 @@ type world struct {
 	daemons    []api.Daemon
 	actions    []api.Action
 	clusters   []api.StorageCluster
-	have       identities
+	// agents are the pods of agents.
+	agents []corev1.Pod
+	have   identities
 }
 
 func (k *Keeper) read(ctx context.Context) (*world, error) {
@@ -51,12 +54,14 @@ func (k *Keeper) read(ctx context.Context) (*world, error) {
 		sas   corev1.ServiceAccountList
 		roles rbacv1.RoleList
 		binds rbacv1.RoleBindingList
+		pods  corev1.PodList
 	)
-	for _, list := range []client.ObjectList{&nodes, &names, &hosts, &ds, &as, &cs, &sas, &roles, &binds} {
+	for _, list := range []client.ObjectList{&nodes, &names, &hosts, &ds, &as, &cs, &sas, &roles, &binds, &pods} {
 		if err := k.cache.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("while reading %T: %w", list, err)
 		}
 	}
+	w.agents = pods.Items
 	w.nodes, w.namespaces, w.hosts = nodes.Items, names.Items, hosts.Items
 	w.daemons, w.actions, w.clusters = ds.Items, as.Items, cs.Items
 	w.have = identities{sas.Items, roles.Items, binds.Items}
@@ -100,30 +105,33 @@ func (k *Keeper) keepHosts(ctx context.Context, w *world) (writes []func() error
 	for _, want := range wanted {
 		h := have[want.name]
 		delete(have, want.name)
-		labels, ready := h == nil || labelsDiffer(h, want), h == nil || readyDiffers(h, want.ready)
-		if labels || ready {
-			writes = append(writes, func() error { return k.writeHost(ctx, h, want, labels, ready) })
+		if c, silent := agentPod(h, want.conditions[0], w.agents); silent {
+			want.conditions = append(want.conditions, c)
+		}
+		labels, said := h == nil || labelsDiffer(h, want), h != nil && !conditionsDiffer(h, want.conditions)
+		if labels || !said {
+			writes = append(writes, func() error { return k.writeHost(ctx, h, want, labels, !said) })
 		}
 	}
 	for name, h := range have {
 		// A Host that no agent of Kubernetes' nodes made, as that of a restored cluster, has no
 		// node either.
-		if readyDiffers(h, nodeGone()) {
-			writes = append(writes, func() error { return k.applyReady(ctx, name, h, nodeGone()) })
+		if gone := []metav1.Condition{nodeGone()}; conditionsDiffer(h, gone) {
+			writes = append(writes, func() error { return k.applyConditions(ctx, name, h, gone) })
 		}
 	}
 	return writes
 }
 
 // writeHost creates a Host, or writes what differs.
-func (k *Keeper) writeHost(ctx context.Context, have *api.Host, want hostOf, labels, ready bool) error {
+func (k *Keeper) writeHost(ctx context.Context, have *api.Host, want hostOf, labels, conditions bool) error {
 	if labels {
 		if err := k.applyHost(ctx, want); err != nil {
 			return err
 		}
 	}
-	if ready {
-		return k.applyReady(ctx, want.name, have, want.ready)
+	if conditions {
+		return k.applyConditions(ctx, want.name, have, want.conditions)
 	}
 	return nil
 }
@@ -136,17 +144,21 @@ func (k *Keeper) applyHost(ctx context.Context, want hostOf) error {
 	})
 }
 
-// applyReady writes the one condition that is the keeper's.
-func (k *Keeper) applyReady(ctx context.Context, name string, have *api.Host, want metav1.Condition) error {
-	want.LastTransitionTime = metav1.NewTime(time.Now())
-	if have != nil {
-		if old := meta.FindStatusCondition(have.Status.Conditions, want.Type); old != nil && old.Status == want.Status {
-			want.LastTransitionTime = old.LastTransitionTime
+// applyConditions writes the conditions that are the keeper's: one that it does not name any more goes.
+func (k *Keeper) applyConditions(ctx context.Context, name string, have *api.Host, want []metav1.Condition) error {
+	now := slices.Clone(want)
+	for i := range now {
+		now[i].LastTransitionTime = metav1.NewTime(time.Now())
+		if have == nil {
+			continue
+		}
+		if old := meta.FindStatusCondition(have.Status.Conditions, now[i].Type); old != nil && old.Status == now[i].Status {
+			now[i].LastTransitionTime = old.LastTransitionTime
 		}
 	}
-	return k.apply(ctx, name, "condition "+want.Type, map[string]any{
+	return k.apply(ctx, name, "conditions", map[string]any{
 		"apiVersion": api.GroupVersion.String(), "kind": "Host", "metadata": map[string]any{"name": name},
-		"status": map[string]any{"conditions": []metav1.Condition{want}},
+		"status": map[string]any{"conditions": now},
 	}, "status")
 }
 

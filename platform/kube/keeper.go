@@ -74,7 +74,7 @@ func NewKeeper(config *rest.Config, nodes labels.Selector, log *slog.Logger) (*K
 func kinds() []client.Object {
 	return []client.Object{
 		&corev1.Node{}, &corev1.Namespace{}, &api.Host{}, &api.Daemon{}, &api.Action{}, &api.StorageCluster{},
-		&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+		&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &corev1.Pod{},
 	}
 }
 
@@ -86,6 +86,10 @@ func newCache(config *rest.Config, scheme *runtime.Scheme,
 	}
 	only := cache.ByObject{Label: labels.NewSelector().Add(*kept)}
 	accounts := cache.ByObject{Label: only.Label, Namespaces: map[string]cache.Config{HostsNamespace: {}}}
+	agents := cache.ByObject{
+		Label:      labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": agentsApp}),
+		Namespaces: map[string]cache.Config{api.SystemNamespace: {}},
+	}
 	return cache.New(config, cache.Options{
 		Scheme: scheme, ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: failed,
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -93,6 +97,7 @@ func newCache(config *rest.Config, scheme *runtime.Scheme,
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.ServiceAccount{}: accounts, &rbacv1.Role{}: only, &rbacv1.RoleBinding{}: only,
+			&corev1.Pod{}: agents,
 			// Their managed fields say which labels came from the Node.
 			&api.Host{}: {Transform: func(o any) (any, error) { return o, nil }},
 		},

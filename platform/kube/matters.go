@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -18,12 +19,13 @@ func matters(was, is any) bool {
 	case *corev1.Node:
 		was := was.(*corev1.Node)
 		return !maps.Equal(was.Labels, is.Labels) || nodeReady(was) != nodeReady(is)
+	case *corev1.Pod:
+		return saysOf(was.(*corev1.Pod)) != saysOf(is)
 	case *corev1.Namespace:
 		return !maps.Equal(was.(*corev1.Namespace).Labels, is.Labels)
 	case *api.Host:
 		was := was.(*api.Host)
-		ready := func(h *api.Host) any { return meta.FindStatusCondition(h.Status.Conditions, api.HostNodeReady) }
-		return !maps.Equal(was.Labels, is.Labels) || !equality.Semantic.DeepEqual(ready(was), ready(is))
+		return !maps.Equal(was.Labels, is.Labels) || !equality.Semantic.DeepEqual(kept(was), kept(is))
 	case *api.Action:
 		was := was.(*api.Action)
 		return was.Generation != is.Generation || was.Status.State.Final() != is.Status.State.Final()
@@ -31,4 +33,18 @@ func matters(was, is any) bool {
 		return was.(client.Object).GetGeneration() != is.(client.Object).GetGeneration()
 	}
 	return true
+}
+
+// kept are the conditions of a Host that the keeper writes or goes by.
+func kept(h *api.Host) (all [3]*metav1.Condition) {
+	for i, name := range []string{api.HostNodeReady, api.HostAgentPod, api.HostAgentConnected} {
+		all[i] = meta.FindStatusCondition(h.Status.Conditions, name)
+	}
+	return all
+}
+
+// saysOf is what a Host may say of its agent's pod.
+func saysOf(p *corev1.Pod) string {
+	_, message := podSays(p)
+	return p.Spec.NodeName + " " + message
 }

@@ -37,6 +37,18 @@ func TestMatters(t *testing.T) {
 		a.Status.State = state
 		return a
 	}
+	heard := func(status metav1.ConditionStatus) *api.Host {
+		h := host("1", "True", "1")
+		h.Status.Conditions = append(h.Status.Conditions, metav1.Condition{Type: api.HostAgentConnected, Status: status})
+		return h
+	}
+	runs := agentsPod("h1", 1, corev1.ContainerStatus{State: corev1.ContainerState{
+		Running: &corev1.ContainerStateRunning{},
+	}})
+	touched, fails := runs.DeepCopy(), agentsPod("h1", 1, corev1.ContainerStatus{State: corev1.ContainerState{
+		Terminated: ended(1, "Error", "no /dev"),
+	}})
+	touched.ResourceVersion = "2"
 	labelled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}
 	for name, test := range map[string]struct {
 		was, is any
@@ -48,6 +60,9 @@ func TestMatters(t *testing.T) {
 		"report of a host":       {host("1", "True", "1"), host("2", "True", "1"), false},
 		"condition of a host":    {host("1", "True", "1"), host("1", "False", "1"), true},
 		"label of a host":        {host("1", "True", "1"), host("1", "True", "2"), true},
+		"agent is not heard":     {heard("True"), heard("False"), true},
+		"pod of an agent":        {&runs, touched, false},
+		"end of an agent":        {&runs, &fails, true},
 		"report of a daemon":     {daemon(1, api.DaemonPrepared), daemon(1, api.DaemonRunning), false},
 		"spec of a daemon":       {daemon(1, api.DaemonRunning), daemon(2, api.DaemonRunning), true},
 		"progress of an action":  {action(1, api.ActionNew), action(1, api.ActionRunning), false},

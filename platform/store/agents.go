@@ -200,33 +200,44 @@ func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Durat
 	return want, have == nil || have.Status != want.Status
 }
 
-// unsaidStanding says whether a host does not say yet how it is by its newest spec.
+// unsaidStanding says whether a host does not say yet how it is by its newest spec and conditions.
 func unsaidStanding(h *api.Host) bool {
-	judged := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected) != nil
-	return judged && h.Status.ObservedGeneration != h.Generation
+	standing, judged := standingOf(h)
+	if !judged {
+		return false
+	}
+	ready := meta.FindStatusCondition(h.Status.Conditions, api.ConditionReady)
+	return h.Status.ObservedGeneration != h.Generation || ready == nil || ready.Reason != string(standing.Reason) ||
+		ready.Message != standing.Message
 }
 
-// standHost sets Ready, Reconciling and Stalled of a host by whether its agent is connected, and is
-// the only one.
+// standHost sets Ready, Reconciling and Stalled of a host.
 func standHost(h *api.Host, now time.Time) {
+	if standing, judged := standingOf(h); judged {
+		h.Status.ObservedGeneration = h.Generation
+		api.SetStanding(&h.Status.Conditions, h.Generation, standing, now)
+	}
+}
+
+// standingOf is how a host is by whether its agent is connected, and is the only one. judged is
+// false while nobody knows.
+func standingOf(h *api.Host) (standing api.Standing, judged bool) {
 	connected := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
 	single := meta.FindStatusCondition(h.Status.Conditions, api.HostSingleMachine)
-	if connected == nil {
-		return
-	}
-	h.Status.ObservedGeneration = h.Generation
 	switch {
+	case connected == nil:
+		return standing, false
 	case connected.Status != metav1.ConditionTrue:
 		message := cmp.Or(connected.Message, "the agent is disconnected")
-		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true,
-			Reason: api.ReasonAgentDisconnected, Message: message}, now)
+		if pod := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentPod); pod != nil {
+			message += ": " + pod.Message
+		}
+		return api.Standing{Stalled: true, Reason: api.ReasonAgentDisconnected, Message: message}, true
 	case single != nil && single.Status == metav1.ConditionFalse:
 		message := cmp.Or(single.Message, "two machines run as this host")
-		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Stalled: true,
-			Reason: api.ReasonTwoMachines, Message: message}, now)
-	default:
-		api.SetStanding(&h.Status.Conditions, h.Generation, api.Standing{Ready: true, Reason: api.ReasonReady}, now)
+		return api.Standing{Stalled: true, Reason: api.ReasonTwoMachines, Message: message}, true
 	}
+	return api.Standing{Ready: true, Reason: api.ReasonReady}, true
 }
 
 func latest(a, b time.Time) time.Time {

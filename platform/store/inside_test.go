@@ -6,6 +6,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -119,6 +120,29 @@ func TestJudge_returned(t *testing.T) {
 	h.Status.Conditions = []metav1.Condition{want}
 	if _, returned := h.ReturnedSince(); !ok || !returned || want.Reason != ReasonConnected {
 		t.Errorf("after an upgrade: condition %+v, returned %v", want, returned)
+	}
+}
+
+// TestStandHost_pod: a host that is not heard repeats what Kubernetes knows of its agent's pod, also if
+// that comes later, and no more when it is heard.
+func TestStandHost_pod(t *testing.T) {
+	connected := metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionFalse, Message: "no heartbeat"}
+	h := &api.Host{}
+	h.Status.Conditions = []metav1.Condition{connected}
+	standHost(h, time.Now())
+	h.Status.Conditions = append(h.Status.Conditions, metav1.Condition{Type: api.HostAgentPod, Message: "its pod fails"})
+	if !unsaidStanding(h) {
+		t.Error("what is known of the pod is not said")
+	}
+	standHost(h, time.Now())
+	ready := meta.FindStatusCondition(h.Status.Conditions, api.ConditionReady)
+	if want := "no heartbeat: its pod fails"; unsaidStanding(h) || ready.Message != want {
+		t.Errorf("%+v, want %q", ready, want)
+	}
+	h.Status.Conditions[0].Status = metav1.ConditionTrue
+	standHost(h, time.Now())
+	if ready := meta.FindStatusCondition(h.Status.Conditions, api.ConditionReady); ready.Message != "" {
+		t.Errorf("a host that is heard says %q", ready.Message)
 	}
 }
 

@@ -4,35 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-storage/holdfast/test/home"
+	"github.com/holdfast-storage/holdfast/test/kube"
 )
 
 const glusterNS = "files"
 
-// gluster is the cluster of examples/glusterfs-three-nodes.yaml with the names and disks of the
-// nodes, and a smaller volume.
+// gluster is examples/glusterfs-three-nodes.yaml with the names and disks of the nodes. The second
+// Node's label is the name in the example: it may differ from the Node's name.
 func (b *bed) gluster() string {
 	b.t.Helper()
-	all := "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: gluster}\n" +
-		"spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: " +
-		"\"10\"}}}\n"
-	for i, n := range b.Nodes() {
-		all += fmt.Sprintf("---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: "+
-			"%s}\nspec:\n  type: glusterfs\n  cluster: gluster\n"+
-			"  nodeSelector: {kubernetes.io/hostname: %s}\n  devices: [%q]\n  glusterfs: {zone: %d}\n", n.Name, n.Name, n.Disk(0).ID(), i+1)
+	text, err := os.ReadFile("../../../examples/glusterfs-three-nodes.yaml")
+	if err != nil {
+		b.t.Fatal(err)
 	}
-	return all + "---\napiVersion: holdfast.io/v1alpha1\nkind: Volume\nmetadata: {name: vol1}\n" +
-		"spec: {cluster: gluster, size: 500Mi, durability: {replicate: {count: 3}}, deletionPolicy: Wipe}\n"
+	b.Kubectl(b.t, "label", "node", "h2", "kubernetes.io/hostname=node2", "--overwrite")
+	all := string(text)
+	for i, n := range b.Nodes() {
+		name := fmt.Sprintf("kubernetes.io/hostname: node%d\n", i+1)
+		before, after, found := strings.Cut(all, name)
+		if !found || !strings.Contains(after, "/dev/sdb") {
+			b.t.Fatalf("the example has no %s with a device", name)
+		}
+		if i != 1 {
+			name = "kubernetes.io/hostname: " + n.Name + "\n"
+		}
+		all = before + name + strings.Replace(after, "/dev/sdb", n.Disk(0).ID(), 1)
+	}
+	return all
 }
 
 // TestGluster: GlusterFS in a namespace of its own: the pool forms, the volume is served and
 // mounted by the FUSE client on a node, what was written outlives a glusterd's pod with its bricks,
-// and nothing is left in the end.
+// the volume is served by NFS, and nothing is left in the end. One node has another host name than its Node.
 func TestGluster(t *testing.T) {
-	b := newBed(t, 1)
+	b := newBedOf(t, kube.Options{Nodes: 3, Disks: 1, DiskSize: 30 << 30}) // the example wants 20 GiB of each
+	b.Node(3).Run(t, t.Context(), "hostname", "elsewhere")
 	b.Kubectl(t, "create", "namespace", glusterNS)
 	b.Apply(t, b.gluster(), "-n", glusterNS)
 	b.Kubectl(t, "-n", glusterNS, "wait", "volume/vol1", "--for=condition=Ready", "--timeout=4m")
@@ -64,7 +75,12 @@ func TestGluster(t *testing.T) {
 	b.awaitStatus(glusterNS)
 	n.Run(t, t.Context(), "sh", "-c", "seq 100000 | cmp - /run/vol1/seq")
 	b.step("a node's glusterd and bricks were replaced")
+	b.volumeByNFS()
+	b.step("the volume was read and written by NFS")
 	n.Run(t, t.Context(), "umount", "/run/vol1")
+	for _, object := range []string{"volume/vol1", "storagecluster/gluster"} {
+		b.Kubectl(t, "-n", glusterNS, "patch", object, "--type=merge", "-p", `{"spec":{"deletionPolicy":"Wipe"}}`)
+	}
 	b.Kubectl(t, "-n", glusterNS, "delete", "volume", "vol1", "--timeout=2m")
 	b.Kubectl(t, "-n", glusterNS, "delete", "storagenodes,storageclusters", "--all", "--timeout=3m")
 	home.Await(t, "nothing to be left on the nodes", func() error {
@@ -74,6 +90,25 @@ func TestGluster(t *testing.T) {
 		return nil
 	})
 	b.step("the cluster is wiped, and nothing is left")
+}
+
+// volumeByNFS has NFS-Ganesha serve the volume from a pod: a client reads there what was written by
+// FUSE, and the other way round.
+func (b *bed) volumeByNFS() {
+	b.t.Helper()
+	b.Apply(b.t, "apiVersion: holdfast.io/v1alpha1\nkind: NFSExport\nmetadata: {name: vol1}\n"+
+		"spec: {cluster: gluster, volume: vol1, squash: None}\n", "-n", glusterNS)
+	b.Kubectl(b.t, "-n", glusterNS, "wait", "nfsexport/vol1", "--for=condition=Ready", "--timeout=2m")
+	b.awaitReady(glusterNS, 4)
+	source := b.Kubectl(b.t, "-n", glusterNS, "get", "nfsexport", "vol1", "-o", "jsonpath={.status.source}")
+	url := "nfs://" + strings.Replace(source, ":", "", 1) + "/"
+	b.Node(1).Run(b.t, b.t.Context(), "sh", "-c", `set -e
+		nfs-cat "$0seq?version=4" | cmp - /run/vol1/seq
+		seq 1000 >/run/by-nfs
+		nfs-cp /run/by-nfs "$0by-nfs?version=4"
+		cmp /run/by-nfs /run/vol1/by-nfs`, url)
+	b.Kubectl(b.t, "-n", glusterNS, "delete", "nfsexport", "vol1", "--timeout=2m")
+	b.awaitReady(glusterNS, 3)
 }
 
 // podOn is the name of the pod on a node.

@@ -30,8 +30,13 @@ type bed struct {
 
 func newBed(t *testing.T, disks int) *bed {
 	t.Helper()
+	return newBedOf(t, kube.Options{Nodes: 3, Disks: disks})
+}
+
+func newBedOf(t *testing.T, o kube.Options) *bed {
+	t.Helper()
 	b := &bed{t: t, last: time.Now()}
-	b.Cluster = kube.New(t, kube.Options{Nodes: 3, Disks: disks})
+	b.Cluster = kube.New(t, o)
 	b.step("three nodes are Ready")
 	b.Install(t)
 	b.step("three hosts are connected")
