@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,8 +20,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,22 +45,20 @@ type process struct {
 // startOperator runs 'holdfast operator' of release v1.0.0 as the operator's account.
 func startOperator(t *testing.T, p *bed.Plane, name string) *process {
 	t.Helper()
-	own := operator(t, p)
-	file := clientcmdapi.NewConfig()
-	file.Clusters["c"] = &clientcmdapi.Cluster{Server: own.Host, CertificateAuthorityData: own.CAData, CertificateAuthority: own.CAFile}
-	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: own.BearerToken}
-	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	file.CurrentContext = "x"
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(*file, path))
-	ports, err := loopback.FreePorts(1)
-	must(t, err)
 	self, err := os.Executable()
 	must(t, err)
+	return runOperator(t, p, name, operator(t, p), self, operatorRelease+"=v1.0.0")
+}
+
+// runOperator runs 'holdfast operator' of a program, which reaches the API by own.
+func runOperator(t *testing.T, p *bed.Plane, name string, own *rest.Config, program string, env ...string) *process {
+	t.Helper()
+	ports, err := loopback.FreePorts(1)
+	must(t, err)
 	o := &process{ready: fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[0])}
-	o.cmd = exec.Command(self, "operator", "--kubeconfig", path, "--name", name, "--listen",
-		fmt.Sprintf("127.0.0.1:%d", ports[0]))
-	o.cmd.Env = append(os.Environ(), operatorRelease+"=v1.0.0")
+	o.cmd = exec.Command(program, "operator", "--kubeconfig", kubeconfig(t, p, own), "--name", name,
+		"--listen", fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	o.cmd.Env = append(os.Environ(), env...)
 	o.cmd.Stdout, o.cmd.Stderr = o, o
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	must(t, o.cmd.Start())
