@@ -42,7 +42,7 @@ func NewAudit(t hosts.T) *Audit {
 
 func (a *Audit) path(name string) string { return filepath.Join(a.dir, name) }
 
-// Flags have kube-apiserver keep the log, see ControlWith and Options.Flags. It logs each answer
+// Flags have kube-apiserver keep the log, see ControlWith. It logs each answer
 // before it sends it.
 func (a *Audit) Flags() map[string][]string {
 	return map[string][]string{"kube-apiserver": {
