@@ -53,7 +53,13 @@ func (a *Audit) Flags() map[string][]string {
 
 // Writes are the writes that the API server has answered, in the order of the answers. Dry runs are
 // none.
-func (a *Audit) Writes(t hosts.T) (all []Write) {
+func (a *Audit) Writes(t hosts.T) []Write {
+	t.Helper()
+	return slices.DeleteFunc(a.Answers(t), Write.DryRun)
+}
+
+// Answers are Writes with the dry runs.
+func (a *Audit) Answers(t hosts.T) (all []Write) {
 	t.Helper()
 	text, err := os.ReadFile(a.path("log"))
 	if err != nil {
@@ -67,15 +73,16 @@ func (a *Audit) Writes(t hosts.T) (all []Write) {
 		if err := json.Unmarshal([]byte(line), &w.Event); err != nil {
 			t.Fatalf("kube: while reading the audit log: %v", err)
 		}
-		if !strings.Contains(w.RequestURI, "dryRun=") {
-			all = append(all, w)
-		}
+		all = append(all, w)
 	}
 	return all
 }
 
 // Write is a write that the API server has answered.
 type Write struct{ audit.Event }
+
+// DryRun says whether the write was to change nothing.
+func (w Write) DryRun() bool { return strings.Contains(w.RequestURI, "dryRun=") }
 
 // Done says whether the write was accepted.
 func (w Write) Done() bool { return w.code() >= 200 && w.code() < 300 }

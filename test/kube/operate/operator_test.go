@@ -327,10 +327,12 @@ func TestOperator_rights(t *testing.T) {
 }
 
 // TestOperator_away: the API server is away for longer than a term. The operator does not end, and
-// leads again when it is back.
+// leads again when it is back. An API server that has just started may hold no fence yet: the
+// operator writes nothing in its new term before a write of another term is refused.
 func TestOperator_away(t *testing.T) {
 	tier.Full(t)
-	p := bed.Control(t)
+	audit := bed.NewAudit(t)
+	p := bed.ControlWith(t, audit.Flags())
 	p.Kubectl(t, manifests("00-namespaces", "05-term", "10-rbac", "20-fence", "21-hosts")...)
 	c := clientAs(t, p, "admin", bed.Masters)
 	o := startOperator(t, p, "first")
@@ -339,11 +341,33 @@ func TestOperator_away(t *testing.T) {
 	eventually(t, "the operator to give up leadership", func(context.Context) bool {
 		return strings.Contains(o.said(), "this server does not lead any more")
 	})
-	count := strings.Count(o.said(), "this server leads")
+	before := len(audit.Answers(t))
 	p.StartAPIServer(t)
-	eventually(t, "another term", func(context.Context) bool {
-		return strings.Count(o.said(),
-			"this server leads") > count
+	back := time.Now()
+	must(t, c.Create(t.Context(), node(2))) // it brings a Host
+	eventually(t, "a Host by the operator", func(ctx context.Context) bool {
+		return c.Get(ctx, client.ObjectKey{Name: "h2"}, &api.Host{}) == nil
 	})
+	t.Logf("the operator works %.1f s after the return of the API server", time.Since(back).Seconds())
 	eventually(t, "the operator to be ready", func(ctx context.Context) bool { return o.readiness(ctx) == "ok" })
+	checkWaited(t, audit.Answers(t)[before:])
+}
+
+// checkWaited checks that a new term began after the API server had refused a write of another one.
+func checkWaited(t *testing.T, all []bed.Write) {
+	t.Helper()
+	open := 0
+	for _, w := range all {
+		_, probes := strings.CutSuffix(w.As("holdfast.io/term"), "-none")
+		switch {
+		case probes && w.Done():
+			open++
+		case probes && strings.Contains(w.Refusal(), "FenceLost: "):
+			t.Logf("%d probes of the fence were done before it was held", open)
+			return
+		case w.Done() && !w.DryRun() && termOf(w) != "":
+			t.Fatalf("%s was written before the fence was held", w.RequestURI)
+		}
+	}
+	t.Error("the operator has not tried whether the fence holds")
 }
