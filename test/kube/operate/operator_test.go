@@ -210,7 +210,11 @@ func TestOperator_refusals(t *testing.T) {
 		return p.Kubectl(t, get...)
 	}
 	before := generations()
-	p.Kubectl(t, all...)
+	for line := range strings.Lines(p.Kubectl(t, all...)) {
+		if !strings.HasSuffix(strings.TrimSpace(line), " unchanged") {
+			t.Errorf("applied again: %s", line)
+		}
+	}
 	if now := generations(); now != before || !strings.Contains(now, "DaemonSet holdfast-agent") {
 		t.Errorf("before the manifests were applied again these were there:\n%s\nand afterwards:\n%s", before, now)
 	}
