@@ -12,6 +12,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -127,6 +128,34 @@ func TestToken_awaitsAccount(t *testing.T) {
 	}
 	if n := l.asked.Load(); n != 2 {
 		t.Errorf("the token was asked for %d times, want 2", n)
+	}
+}
+
+// TestToken_mayNotWatch: where the rights are those of an earlier release, an agent is told at once
+// that its account is missing.
+func TestToken_mayNotWatch(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		code, reason := http.StatusNotFound, metav1.StatusReasonNotFound
+		if r.URL.Query().Has("watch") {
+			code, reason = http.StatusForbidden, metav1.StatusReasonForbidden
+		}
+		w.WriteHeader(code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+	}))
+	defer web.Close()
+	config, err := Config(t.Context(), &rest.Config{Host: web.URL}, "h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err = clients.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsNotFound(err) || time.Since(began) > askTimeout/2 {
+		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }
 
