@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -122,19 +123,39 @@ func (b *bed) appliedAgain() {
 		"customresourcedefinition")
 	b.orchestrated()
 	now := b.written()
-	same(b.t, "what is written", before.all, now.all)
-	for name, version := range now.still {
-		if was, still := before.still[name]; still && was != version {
-			b.t.Errorf("applied again, %s was written: version %s, and it was %s", name, version, was)
-		}
+	for _, what := range append(before.differs(now), differ(lives, b.livesOfPods())...) {
+		b.t.Errorf("applied again, there is a difference: %s", what)
 	}
-	same(b.t, "the pods", lives, b.livesOfPods())
 	for _, kind := range []string{"Secret", "ConfigMap", "Role", "RoleBinding", "ServiceAccount", "StorageNode", "Pool", "Daemon", "Host"} {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(before.all)),
 			func(name string) bool { return strings.HasPrefix(name, kind+" ") }) {
 			b.t.Errorf("no %s was compared", kind)
 		}
 	}
+	b.seen(now)
+}
+
+// seen checks that a write of each sort would be seen.
+func (b *bed) seen(before written) {
+	b.t.Helper()
+	touched := []string{"secret/ceph-key-mon", "storagenode/" + b.firstNode()}
+	for _, what := range touched {
+		b.Kubectl(b.t, "-n", ns, "label", what, "seen=yes")
+	}
+	differs := strings.ToLower(strings.Join(before.differs(b.written()), "\n"))
+	for _, what := range touched {
+		if !strings.Contains(differs, strings.Replace(what, "/", " "+ns+"/", 1)+" was\n") {
+			b.t.Errorf("a write of %s is not seen:\n%s", what, differs)
+		}
+		b.Kubectl(b.t, "-n", ns, "label", what, "seen-")
+	}
+}
+
+// firstNode is the name of a StorageNode.
+func (b *bed) firstNode() string {
+	b.t.Helper()
+	return strings.TrimPrefix(strings.Fields(b.Kubectl(b.t, "-n", ns, "get", "storagenodes", "-o", "name"))[0],
+		"storagenode.holdfast.io/")
 }
 
 // unchanged checks what kubectl says of each object that was applied again.
@@ -152,16 +173,27 @@ func (b *bed) unchanged(said string, kinds ...string) {
 	}
 }
 
-func same(t *testing.T, what string, before, now map[string]string) {
-	t.Helper()
+// differs says what was written since.
+func (w written) differs(now written) []string {
+	all := differ(w.all, now.all)
+	for name, version := range now.still {
+		if was, still := w.still[name]; still && was != version {
+			all = append(all, fmt.Sprintf("%s has version %s, and had %s", name, version, was))
+		}
+	}
+	return all
+}
+
+func differ(before, now map[string]string) (all []string) {
 	for name, was := range before {
 		if is := now[name]; is != was {
-			t.Errorf("applied again, %s changed: %s was\n%s\nand is\n%s", what, name, was, is)
+			all = append(all, fmt.Sprintf("%s was\n%s\nand is\n%s", name, was, is))
 		}
 	}
 	for name, is := range now {
 		if _, found := before[name]; !found {
-			t.Errorf("applied again, %s changed: %s is new:\n%s", what, name, is)
+			all = append(all, fmt.Sprintf("%s is new:\n%s", name, is))
 		}
 	}
+	return all
 }
