@@ -34,7 +34,9 @@ func newDefinitions() *definitions {
 	}
 }
 
-func (d *definitions) Get(_ context.Context, name string, _ metav1.GetOptions) (*extensionsv1.CustomResourceDefinition, error) {
+func (d *definitions) Get(
+	_ context.Context, name string, _ metav1.GetOptions,
+) (*extensionsv1.CustomResourceDefinition, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	have := d.all[name]
@@ -49,7 +51,9 @@ func (d *definitions) Get(_ context.Context, name string, _ metav1.GetOptions) (
 	return have.DeepCopy(), nil
 }
 
-func (d *definitions) Create(ctx context.Context, o *extensionsv1.CustomResourceDefinition, _ metav1.CreateOptions) (*extensionsv1.CustomResourceDefinition, error) {
+func (d *definitions) Create(
+	ctx context.Context, o *extensionsv1.CustomResourceDefinition, _ metav1.CreateOptions,
+) (*extensionsv1.CustomResourceDefinition, error) {
 	d.mu.Lock()
 	d.all[o.Name] = o.DeepCopy()
 	if d.creating++; d.creating == 2 {

@@ -126,7 +126,7 @@ func (b *bed) appliedAgain() {
 	for _, what := range append(before.differs(now), differ(lives, b.livesOfPods())...) {
 		b.t.Errorf("applied again, there is a difference: %s", what)
 	}
-	for _, kind := range []string{"Secret", "ConfigMap", "Role", "RoleBinding", "ServiceAccount", "StorageNode", "Pool", "Daemon", "Host"} {
+	for _, kind := range strings.Fields("Secret ConfigMap Role RoleBinding ServiceAccount StorageNode Pool Daemon Host") {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(before.all)),
 			func(name string) bool { return strings.HasPrefix(name, kind+" ") }) {
 			b.t.Errorf("no %s was compared", kind)
