@@ -149,14 +149,14 @@ func (g *globals) podConfig() (*rest.Config, error) {
 	if _, err := os.Stat(control.AdminKubeconfig(g.dataDir)); err == nil {
 		return nil, nil
 	}
-	config, err := rest.InClusterConfig()
+	config, err := inCluster()
 	if errors.Is(err, rest.ErrNotInCluster) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("while reading the account of this pod: %w", err)
 	}
-	config.UserAgent, config.QPS, config.Impersonate.UserName = "holdfast-cli", -1, os.Getenv(asVariable)
+	config.UserAgent, config.Impersonate.UserName = "holdfast-cli", os.Getenv(asVariable)
 	return config, nil
 }
 

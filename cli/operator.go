@@ -65,9 +65,24 @@ func (g *globals) clusterConfig() (*rest.Config, error) {
 	if g.kubeconfig != "" || os.Getenv("KUBECONFIG") != "" {
 		return g.restConfig()
 	}
-	config, err := rest.InClusterConfig()
+	config, err := inCluster()
 	if err != nil {
 		return nil, fmt.Errorf("this is no pod of a Kubernetes cluster: set --kubeconfig to reach the API: %w", err)
 	}
+	return config, nil
+}
+
+// asPod is rest.InClusterConfig but in tests.
+var asPod = rest.InClusterConfig
+
+// inCluster says how a pod reaches the API, without client-go's limit of five requests a second:
+// heartbeats would wait for reports in it, and an operator that starts for its own requests. The
+// API server has limits of its own.
+func inCluster() (*rest.Config, error) {
+	config, err := asPod()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
 	return config, nil
 }

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	typed "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,18 +48,16 @@ type Options struct {
 	Alone bool
 }
 
+// atOnce is how many definitions are installed at once.
+const atOnce = 8
+
 // Install brings definitions to their latest form, and waits until the kinds are served. It writes
 // nothing where nothing differs, and may be repeated after an error. A definition of a newer
 // release is left as it is: the error is then a *NewerError, and all others are installed.
 func Install(ctx context.Context, client typed.CustomResourceDefinitionInterface, o Options) error {
-	var newer error
-	for _, definition := range o.Definitions {
-		err := installDefinition(ctx, client, definition, o.Version)
-		if isNewer := new(NewerError); errors.As(err, &isNewer) {
-			newer = err
-		} else if err != nil {
-			return fmt.Errorf("while installing the definition of %s: %w", definition.Spec.Names.Kind, err)
-		}
+	newer, err := installAll(ctx, client, o)
+	if err != nil {
+		return err
 	}
 	if err := waitEstablished(ctx, client, o.Definitions); err != nil || !o.Alone {
 		return errors.Join(err, newer)
@@ -68,6 +68,34 @@ func Install(ctx context.Context, client typed.CustomResourceDefinitionInterface
 		}
 	}
 	return newer
+}
+
+// installAll installs all definitions, several at once. newer is the first *NewerError of them in
+// their order, or nil.
+func installAll(ctx context.Context, client typed.CustomResourceDefinitionInterface, o Options) (newer, err error) {
+	left := make([]error, len(o.Definitions))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, definition := range o.Definitions {
+		group.Go(func() error {
+			err := installDefinition(ctx, client, definition, o.Version)
+			if isNewer := new(NewerError); errors.As(err, &isNewer) {
+				left[i] = err
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("while installing the definition of %s: %w", definition.Spec.Names.Kind, err)
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	for _, one := range left {
+		if newer == nil {
+			newer = one
+		}
+	}
+	return newer, err
 }
 
 // Newer returns a *NewerError where a definition is there that a newer release installed. It writes
@@ -155,43 +183,31 @@ func mark(d *extensionsv1.CustomResourceDefinition, id, version string) {
 	metav1.SetMetaDataAnnotation(&d.ObjectMeta, AnnotationVersion, version)
 }
 
+// waitEstablished asks for one definition after the other: all of them together are a megabyte, and
+// more in a cluster that has those of others.
 func waitEstablished(ctx context.Context, client typed.CustomResourceDefinitionInterface,
 	wanted []*extensionsv1.CustomResourceDefinition) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		waiting, err := notEstablished(ctx, client, wanted)
-		if err == nil && waiting == "" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("while waiting for the kinds to be served (%s): %w", waiting,
-				errors.Join(context.Cause(ctx), err))
-		case <-tick.C:
-		}
-	}
-}
-
-// notEstablished returns the name of one of the definitions that is not served yet.
-func notEstablished(ctx context.Context, client typed.CustomResourceDefinitionInterface,
-	wanted []*extensionsv1.CustomResourceDefinition) (string, error) {
-	list, err := client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return "", err
-	}
-	served := map[string]bool{}
-	for _, definition := range list.Items {
-		for _, condition := range definition.Status.Conditions {
-			if condition.Type == extensionsv1.Established && condition.Status == extensionsv1.ConditionTrue {
-				served[definition.Name] = true
+	for _, definition := range wanted {
+		for {
+			have, err := client.Get(ctx, definition.Name, metav1.GetOptions{})
+			if err == nil && isEstablished(have) {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("while waiting for the kinds to be served (%s): %w", definition.Name,
+					errors.Join(context.Cause(ctx), err))
+			case <-tick.C:
 			}
 		}
 	}
-	for _, definition := range wanted {
-		if !served[definition.Name] {
-			return definition.Name, nil
-		}
-	}
-	return "", nil
+	return nil
+}
+
+func isEstablished(have *extensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(have.Status.Conditions, func(c extensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == extensionsv1.Established && c.Status == extensionsv1.ConditionTrue
+	})
 }

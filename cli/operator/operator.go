@@ -31,6 +31,8 @@ import (
 const (
 	// installTimeout bounds bringing the definitions of the kinds to this version.
 	installTimeout = time.Minute
+	// warmTimeout bounds the preparation of the kinds, which is of use and not needed.
+	warmTimeout = 3 * time.Second
 	// stopTimeout bounds answering what was asked of the operator's HTTP port before it ends.
 	stopTimeout = 5 * time.Second
 )
@@ -120,7 +122,26 @@ func (o *operator) won(ctx context.Context, token string) error {
 	if err := o.withKinds(ctx, crd.Install); err != nil {
 		return err
 	}
+	defer o.warm(ctx)()
 	return o.terms.Won(ctx, token)
+}
+
+// warm has the API server prepare the kinds while the token comes to count, which takes as long. It
+// returns what waits for that: an API server answers the first request for a new kind by "try again
+// in a second".
+func (o *operator) warm(ctx context.Context) (wait func()) {
+	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := store.Warm(ctx, o.REST); err != nil && ctx.Err() == nil {
+			o.Log.Debug("a kind is not prepared; the first request for it waits", "error", err)
+		}
+	}()
+	return func() {
+		<-done
+		cancel()
+	}
 }
 
 // withKinds has do work on the definitions of the kinds.

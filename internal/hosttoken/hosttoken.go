@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/oauth2"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -25,7 +26,7 @@ const (
 	lasts = time.Hour
 	// early is how long before its end a token is replaced.
 	early = 10 * time.Minute
-	// askTimeout bounds asking for a token.
+	// askTimeout bounds asking for a token, and the wait for an account in it.
 	askTimeout = 30 * time.Second
 )
 
@@ -55,10 +56,23 @@ type source struct {
 	node    string
 }
 
-// Token implements oauth2.TokenSource. The cache in front of it calls it once at a time.
+// Token implements oauth2.TokenSource. The cache in front of it calls it once at a time. Where the
+// host has no account yet, it waits for one.
 func (s *source) Token() (*oauth2.Token, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, askTimeout)
 	defer cancel()
+	token, err := s.ask(ctx)
+	if apierrors.IsNotFound(err) && s.awaitAccount(ctx) == nil {
+		token, err = s.ask(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("while asking for the token of host %s (the operator makes its account): %w", s.node,
+			err)
+	}
+	return token, nil
+}
+
+func (s *source) ask(ctx context.Context) (*oauth2.Token, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(lasts / time.Second)),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: s.node},
@@ -67,8 +81,7 @@ func (s *source) Token() (*oauth2.Token, error) {
 	answer, err := s.clients.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, s.node, request,
 		metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("while asking for the token of host %s (the operator makes its account): %w", s.node,
-			err)
+		return nil, err
 	}
 	return &oauth2.Token{AccessToken: answer.Status.Token, TokenType: "Bearer", Expiry: asked.Add(usable(answer))}, nil
 }

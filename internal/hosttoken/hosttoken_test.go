@@ -12,6 +12,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -78,6 +79,83 @@ func TestToken(t *testing.T) {
 		if err := list(); err != nil {
 			t.Errorf("a token that was refused is not replaced: %v", err)
 		}
+	}
+}
+
+// late is an API server that has no account of the host before somebody watches for it.
+type late struct {
+	server
+	watched atomic.Bool
+}
+
+// ServeHTTP implements http.Handler.
+func (l *late) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Query().Has("watch"):
+		w.Header().Set("Content-Type", "application/json")
+		if by := r.URL.Query().Get("fieldSelector"); by != "metadata.name=h1" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		l.watched.Store(true)
+		fmt.Fprintln(w, `{"type":"ADDED","object":{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"h1"}}}`)
+	case strings.HasSuffix(r.URL.Path, "/token") && !l.watched.Load():
+		l.asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintln(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	default:
+		l.server.ServeHTTP(w, r)
+	}
+}
+
+// TestToken_awaitsAccount: an agent that starts before the operator hears of its account by a watch,
+// and asks for its token no more often than twice.
+func TestToken_awaitsAccount(t *testing.T) {
+	l := &late{}
+	web := httptest.NewServer(l)
+	defer web.Close()
+	config, err := Config(t.Context(), &rest.Config{Host: web.URL}, "h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clients.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("the first request of an agent without an account: %v", err)
+	}
+	if n := l.asked.Load(); n != 2 {
+		t.Errorf("the token was asked for %d times, want 2", n)
+	}
+}
+
+// TestToken_mayNotWatch: where the rights are those of an earlier release, an agent is told at once
+// that its account is missing.
+func TestToken_mayNotWatch(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		code, reason := http.StatusNotFound, metav1.StatusReasonNotFound
+		if r.URL.Query().Has("watch") {
+			code, reason = http.StatusForbidden, metav1.StatusReasonForbidden
+		}
+		w.WriteHeader(code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+	}))
+	defer web.Close()
+	config, err := Config(t.Context(), &rest.Config{Host: web.URL}, "h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err = clients.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsNotFound(err) || time.Since(began) > askTimeout/2 {
+		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }
 

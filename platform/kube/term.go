@@ -156,11 +156,16 @@ func (t *Terms) count(ctx context.Context, token string) error {
 
 // await tries a write with a token until the API does it, or refuses it.
 func (t *Terms) await(ctx context.Context, token string, done bool) error {
-	said := ""
+	said, waits := "", false
 	for {
 		allowed, err := t.try(ctx, token)
 		if err == nil && allowed == done {
 			return nil
+		}
+		if err == nil && !done && !waits {
+			waits = true
+			t.log.Info("the API server does not hold the fence yet; this operator leads when it does: after an API " +
+				"server has started, that takes up to 30 seconds")
 		}
 		wait := checkPause
 		if err != nil {

@@ -18,11 +18,7 @@ import (
 // own node alone, and waits until all hosts are connected and have reported their disks.
 func (c *Cluster) Install(t hosts.T) {
 	t.Helper()
-	manifests, err := c.manifests()
-	if err != nil {
-		t.Fatalf("kube: while reading the manifests: %v", err)
-	}
-	c.Apply(t, manifests)
+	c.ApplyHoldfast(t)
 	c.AwaitPods(t, "holdfast-system", "app.kubernetes.io/name=holdfast-operator", 2)
 	c.AwaitPods(t, "holdfast-system", "app.kubernetes.io/name=holdfast-agent", len(c.nodes))
 	await(t, "all hosts to be connected, with their disks", func(ctx context.Context) error {
@@ -38,6 +34,16 @@ func (c *Cluster) Install(t hosts.T) {
 		}
 		return nil
 	})
+}
+
+// ApplyHoldfast applies what Install does, and returns what kubectl says of each object.
+func (c *Cluster) ApplyHoldfast(t hosts.T) string {
+	t.Helper()
+	manifests, err := c.manifests()
+	if err != nil {
+		t.Fatalf("kube: while reading the manifests: %v", err)
+	}
+	return c.Apply(t, manifests)
 }
 
 // Uninstall deletes what Install applied. The definitions of the kinds stay.

@@ -44,7 +44,7 @@ func kubeconfig(t *testing.T, p *bed.Plane, c *rest.Config) string {
 	ca := filepath.Join(filepath.Dir(path), "ca.crt")
 	must(t, os.WriteFile(ca, c.CAData, 0o600))
 	for _, args := range [][]string{
-		{"set-cluster", "c", "--server=" + p.URL(), "--certificate-authority=" + ca},
+		{"set-cluster", "c", "--server=" + c.Host, "--certificate-authority=" + ca},
 		{"set-credentials", "u",
 			"--token=" + c.BearerToken}, {"set-context", "x", "--cluster=c", "--user=u"}, {"use-context", "x"},
 	} {

@@ -199,6 +199,9 @@ func TestRights(t *testing.T) {
 			true},
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token " +
 			"holdfast-system/holdfast-operator", false},
+		{"system:serviceaccount:holdfast-system:holdfast-agent", "watch serviceaccounts holdfast-hosts/h1", true},
+		{"system:serviceaccount:holdfast-system:holdfast-agent", "watch serviceaccounts holdfast-system/", false},
+		{"system:serviceaccount:holdfast-system:holdfast-agent", "update serviceaccounts holdfast-hosts/h1", false},
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "get secrets default/key-h1", false},
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "get hosts.holdfast.io /h1", false},
 		{kube.Operator, "impersonate users /admin", false},

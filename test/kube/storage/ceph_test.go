@@ -112,18 +112,6 @@ func (b *bed) checkOrphans() {
 	}
 }
 
-// appliedAgain applies the manifest again: no object changes, and no pod is another one.
-func (b *bed) appliedAgain() {
-	b.t.Helper()
-	lives, versions := b.lives(ns), b.versions(ns)
-	b.Apply(b.t, b.ceph(), "-n", ns)
-	b.orchestrated()
-	if now := b.versions(ns); now != versions {
-		b.t.Errorf("applied again, these were there:\n%s\nand these are:\n%s", versions, now)
-	}
-	b.sameLives("applied again", lives)
-}
-
 // orchestrated waits until the operator has looked at the cluster once more.
 func (b *bed) orchestrated() {
 	b.t.Helper()
@@ -211,11 +199,16 @@ func (b *bed) powerOff() {
 	b.awaitClean()
 }
 
+const dataPool = `apiVersion: holdfast.io/v1alpha1
+kind: Pool
+metadata: {name: data}
+spec: {cluster: ceph, deletionPolicy: Wipe}
+`
+
 // store writes something into a pool that is there to stay, and stored reads it.
 func (b *bed) store() {
 	b.t.Helper()
-	b.Apply(b.t, "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: data}\nspec: {cluster: ceph, "+
-		"deletionPolicy: Wipe}\n", "-n", ns)
+	b.Apply(b.t, dataPool, "-n", ns)
 	b.Kubectl(b.t, "-n", ns, "wait", "pool/data", "--for=condition=Ready", "--timeout=2m")
 	b.operator("-n", ns, "ceph", "shell", "--", "sh", "-c", "seq 100000 > /dev/shm/in && rados -p data put seq "+
 		"/dev/shm/in")

@@ -97,14 +97,6 @@ func (b *bed) awaitReady(namespace string, count int) {
 	b.AwaitPods(b.t, namespace, "app.kubernetes.io/managed-by=holdfast", count)
 }
 
-// versions are the kinds and resourceVersions of what people and the operator write. Reports are in
-// none of them.
-func (b *bed) versions(namespace string) string {
-	b.t.Helper()
-	return b.Kubectl(b.t, "-n", namespace, "get", "storageclusters,storagenodes,daemons,pods,secrets", "-o",
-		`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.generation} {.metadata.uid}{"\n"}{end}`)
-}
-
 // operator runs a command in the operator's pod; it must not fail.
 func (b *bed) operator(args ...string) string {
 	b.t.Helper()
