@@ -378,6 +378,7 @@ func (p *planner) hostsForMons() []place {
 	return slices.DeleteFunc(places, func(at place) bool {
 		return len(p.members) > 0 && isIPv6(at.address) != isIPv6(p.members[0].Address) ||
 			slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool { return d.Spec.Host == at.host }) ||
+			slices.ContainsFunc(p.members, func(m member) bool { return m.Host == at.host }) || // its Daemon was deleted
 			slices.ContainsFunc(others, func(d *api.Daemon) bool { return portTaken(at, d) })
 	})
 }

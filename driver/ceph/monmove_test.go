@@ -346,6 +346,21 @@ func TestMonMoves_oneByOne(t *testing.T) {
 	f.checkMons(t, "c@h3", "d@h4", "e@h5", "f@h6", "g@h7")
 }
 
+// A mon whose Daemon was deleted gets it back on its host, so no other mon is made there meanwhile.
+func TestMonMoves_lostDaemon(t *testing.T) {
+	w := newWorld(3, 1)
+	for i := 1; i <= 5; i++ {
+		w.host(i, 1)
+		w.node(i, "wwn-"+string(rune('0'+i))+"0")
+	}
+	f := withFake(w)
+	f.settle(t)
+	f.cluster.Spec.Ceph.Mon.Count = 5
+	delete(f.daemons, "c-mon-b")
+	f.settle(t)
+	f.checkMons(t, "a@h1", "b@h2", "c@h3", "d@h4", "e@h5")
+}
+
 // While a mon moves, a host in which another one would have to stop waits, and is not refused.
 func TestMonMoves_maintenanceWaits(t *testing.T) {
 	f := withFake(fourHosts())
