@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/holdfast-storage/holdfast/agent"
+	"github.com/holdfast-storage/holdfast/agent/podmounts"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/pod"
 	"github.com/holdfast-storage/holdfast/agent/service"
@@ -46,7 +47,7 @@ func (a *agentFlags) runOfNode(ctx context.Context, g *globals, node string, c c
 	if err := mayServe("/proc", os.Getpid()); err != nil {
 		return err
 	}
-	if err := hasOfNode("/proc", "/dev", c.DataDir, a.runDir); err != nil {
+	if err := podmounts.HasOfNode("/proc", "/dev", c.DataDir, a.runDir); err != nil {
 		return err
 	}
 	own, err := g.clusterConfig()

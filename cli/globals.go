@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/patient"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -111,7 +112,9 @@ func (g *globals) restConfig() (*rest.Config, error) {
 	first := rest.CopyConfig(config)
 	config.Wrap(func(by http.RoundTripper) http.RoundTripper { return newFollower(g.readConfig, reach{first, by}) })
 	if g.err != nil {
-		config.Wrap(func(by http.RoundTripper) http.RoundTripper { return patient{by, patience, g.err, &g.told} })
+		config.Wrap(func(by http.RoundTripper) http.RoundTripper {
+			return patient.RoundTripper{By: by, Out: g.err, Once: &g.told}
+		})
 	}
 	return config, nil
 }

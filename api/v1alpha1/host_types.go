@@ -10,12 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelHostname is the label that every Host carries with its own name, or in Kubernetes with its Node's value of the label, so that a
-// StorageNode's nodeSelector can name a machine the same way in both homes.
+// LabelHostname is the label that every Host carries with its own name, or in Kubernetes with its
+// Node's value of the label, so that a StorageNode's nodeSelector can name a machine the same way
+// in both homes.
 const LabelHostname = "kubernetes.io/hostname"
 
-// Host is one machine that runs a Holdfast agent. The agent creates it when it joins and writes its status; the leader
-// alone writes the condition AgentConnected; labels and spec belong to the administrator.
+// Host is one machine that runs a Holdfast agent. The agent creates it when it joins and writes its
+// status; the leader alone writes the condition AgentConnected; labels and spec belong to the
+// administrator.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -60,13 +62,15 @@ type HostMode string
 // The modes of a host.
 const (
 	HostActive HostMode = "Active"
-	// HostMaintenance: daemons are stopped for a while; data stays where it is, and nothing is rebuilt elsewhere.
+	// HostMaintenance: daemons are stopped for a while; data stays where it is, and nothing is
+	// rebuilt elsewhere.
 	HostMaintenance HostMode = "Maintenance"
 	// HostDrain: data and daemons move to other hosts; nothing new is placed here.
 	HostDrain HostMode = "Drain"
 )
 
-// ModeOf is the host's mode; Active where none is set. A nil Host, of which nothing can be looked after any more, is Active.
+// ModeOf is the host's mode; Active where none is set. A nil Host, of which nothing can be looked
+// after any more, is Active.
 func (h *Host) ModeOf() HostMode {
 	if h == nil || h.Spec.Mode == "" {
 		return HostActive
@@ -74,7 +78,8 @@ func (h *Host) ModeOf() HostMode {
 	return h.Spec.Mode
 }
 
-// AgentHeard says whether the host's agent is heard. Before anybody has judged it, it counts as heard.
+// AgentHeard says whether the host's agent is heard. Before anybody has judged it, it counts as
+// heard.
 func (h *Host) AgentHeard() bool {
 	_, silent := h.SilentSince()
 	return !silent
@@ -89,23 +94,26 @@ func (h *Host) SilentSince() (since time.Time, ok bool) {
 	return c.LastTransitionTime.Time, true
 }
 
-// Hostname is the value of the label by which a StorageNode selects the host: in Kubernetes that of its Node, which may differ from its name.
+// Hostname is the value of the label by which a StorageNode selects the host: in Kubernetes that of
+// its Node, which may differ from its name.
 func (h *Host) Hostname() string { return cmp.Or(h.Labels[LabelHostname], h.Name) }
 
-// HearAgain says what to do about a silent agent: bare on a machine of its own, else what Kubernetes knows of its pod.
+// HearAgain says what to do about a silent agent: bare on a machine of its own, else what
+// Kubernetes knows of its pod.
 func (h *Host) HearAgain(bare string) string {
 	pod := meta.FindStatusCondition(h.Status.Conditions, HostAgentPod)
 	switch {
 	case pod != nil:
 		return pod.Message
 	case meta.FindStatusCondition(h.Status.Conditions, HostNodeReady) != nil:
-		return "look at the agent's pod: 'kubectl -n " + SystemNamespace + " get pods -o wide --field-selector spec.nodeName=" + h.Name + "'"
+		return "look at the agent's pod: 'kubectl -n " + SystemNamespace + " get pods -o wide --field-selector " +
+			"spec.nodeName=" + h.Name + "'"
 	}
 	return bare
 }
 
-// The labels that say where a host is, from the smallest to the largest failure domain, named as Kubernetes names them where
-// it has a name. The values are the administrator's.
+// The labels that say where a host is, from the smallest to the largest failure domain, named as
+// Kubernetes names them where it has a name. The values are the administrator's.
 const (
 	LabelChassis    = "topology.holdfast.io/chassis"
 	LabelRack       = "topology.holdfast.io/rack"
@@ -123,11 +131,13 @@ func LocationLabels() []string {
 	return []string{LabelChassis, LabelRack, LabelRow, LabelDatacenter, LabelZone, LabelRegion}
 }
 
-// HostAgentReturned is the message of HostAgentConnected while the agent is heard and was silent before. It is no reason, because tables show
-// that, and a host that is heard is Connected there, whatever was before.
+// HostAgentReturned is the message of HostAgentConnected while the agent is heard and was silent
+// before. It is no reason, because tables show that, and a host that is heard is Connected there,
+// whatever was before.
 const HostAgentReturned = "heard again after a silence"
 
-// ReturnedSince says since when the agent is heard that was silent before; ok is false while it is silent, or never was.
+// ReturnedSince says since when the agent is heard that was silent before; ok is false while it is
+// silent, or never was.
 func (h *Host) ReturnedSince() (since time.Time, ok bool) {
 	c := meta.FindStatusCondition(h.Status.Conditions, HostAgentConnected)
 	if c == nil || c.Status != metav1.ConditionTrue || c.Message != HostAgentReturned {
@@ -138,22 +148,26 @@ func (h *Host) ReturnedSince() (since time.Time, ok bool) {
 
 // Conditions of a Host.
 const (
-	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the storage on the host, which
-	// may well be fine while the agent is silent.
+	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the
+	// storage on the host, which may well be fine while the agent is silent.
 	HostAgentConnected = "AgentConnected"
-	// HostNodeReady says what Kubernetes knows of the node that the host is. Only a host in Kubernetes has it.
+	// HostNodeReady says what Kubernetes knows of the node that the host is. Only a host in
+	// Kubernetes has it.
 	HostNodeReady = "NodeReady"
-	// HostAgentPod says what Kubernetes knows of the agent's pod. Only a host in Kubernetes has it, while its agent is silent.
+	// HostAgentPod says what Kubernetes knows of the agent's pod. Only a host in Kubernetes has it,
+	// while its agent is silent.
 	HostAgentPod = "AgentPod"
 	// HostEncryption says whether devices of the host can be encrypted, and if not, why.
 	HostEncryption = "DeviceEncryption"
 	// HostClockInSync says whether the host's clock agrees with the server's.
 	HostClockInSync = "ClockInSync"
-	// HostSingleMachine says whether one machine alone runs as the host. It is not set before two did.
+	// HostSingleMachine says whether one machine alone runs as the host. It is not set before two
+	// did.
 	HostSingleMachine = "SingleMachine"
 )
 
-// Twins says that several machines run as the host, such as one and its clone, and names them; ok is false where it is one.
+// Twins says that several machines run as the host, such as one and its clone, and names them; ok
+// is false where it is one.
 func (h *Host) Twins() (text string, ok bool) {
 	c := meta.FindStatusCondition(h.Status.Conditions, HostSingleMachine)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -218,7 +232,8 @@ type Release string
 // Release is the version of a program or a storage system on the host; empty where there is none.
 func (s *HostStatus) Release(program string) string { return string(s.Packages[program]) }
 
-// ForeignDaemon is a process of a storage system that somebody else than Holdfast runs, as /proc shows it.
+// ForeignDaemon is a process of a storage system that somebody else than Holdfast runs, as /proc
+// shows it.
 type ForeignDaemon struct {
 	// Type is the program: ceph-mon, ceph-osd …
 	// +kubebuilder:validation:MaxLength=63
@@ -265,7 +280,8 @@ const (
 	RuntimePod RuntimeKind = "Pod"
 )
 
-// Device is one block device, known by what stays the same when it is renamed, moved or seen by another kernel.
+// Device is one block device, known by what stays the same when it is renamed, moved or seen by
+// another kernel.
 type Device struct {
 	// ID is the stable identity: "wwn-…", "serial-<model>-<serial>", "partuuid-…" or "file-<path>" for a loop device.
 	// A device with none of them has an ID that starts with "unstable-" and is never available.

@@ -32,7 +32,8 @@ func checkAgents(f *Facts) []Finding {
 		}
 		found = append(found, Finding{Level: level,
 			Message: fmt.Sprintf("the agent of host %s%s has been disconnected since %s; its daemons may still run", h.Name, what, c.LastTransitionTime.UTC().Format(time.RFC3339)),
-			Remedy:  h.HearAgain("check that the machine is up and reachable, then 'journalctl -u holdfast' there") + ". If it is gone for good: 'holdfast host remove " + h.Name + " --gone'"})
+			Remedy: h.HearAgain("check that the machine is up and reachable, then 'journalctl -u holdfast' there") +
+				". If it is gone for good: 'holdfast host remove " + h.Name + " --gone'"})
 	}
 	return orOK(found, "%s", counted(len(f.Hosts), "there are no hosts", "the agent of the only host is connected", "the agents of all %d hosts are connected"))
 }

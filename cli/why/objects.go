@@ -212,7 +212,8 @@ func (w *World) host(h *api.Host) Answer {
 		return Answer{
 			fmt.Sprintf("The agent of host %s has been disconnected since %s; the storage on the host may still serve, and nothing is stopped because of it.",
 				h.Name, c.LastTransitionTime.UTC().Format(time.RFC3339)),
-			sentence(h.HearAgain("check that the machine is on and reaches a server; on it, run 'systemctl status holdfast'")),
+			sentence(h.HearAgain("check that the machine is on and reaches a server; on it, run " +
+				"'systemctl status holdfast'")),
 		}
 	}
 	d, of := w.decisionOn("host/" + h.Name)

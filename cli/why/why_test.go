@@ -89,7 +89,10 @@ func TestExplain_silentPod(t *testing.T) {
 		c    metav1.Condition
 		next string
 	}{
-		{metav1.Condition{Type: api.HostNodeReady, Status: "True"}, "look at the agent's pod: 'kubectl -n holdfast-system get pods"},
+		{
+			metav1.Condition{Type: api.HostNodeReady, Status: "True"},
+			"look at the agent's pod: 'kubectl -n holdfast-system get pods",
+		},
 		{metav1.Condition{Type: api.HostAgentPod, Status: "False", Message: "its pod fails"}, "its pod fails."},
 	} {
 		h.Status.Conditions = append(h.Status.Conditions, step.c)
@@ -111,9 +114,11 @@ func TestExplain_waitsForSilent(t *testing.T) {
 		t.Errorf("%v %+v", err, a)
 	}
 	w.Clusters[0].Status.Report.Decisions = []api.Decision{{
-		Object: "node/n4", Verdict: api.VerdictWait, Reason: api.ReasonAgentDisconnected, Message: "agent of host h1 disconnected",
+		Object: "node/n4", Verdict: api.VerdictWait, Reason: api.ReasonAgentDisconnected,
+		Message: "agent of host h1 disconnected",
 	}}
-	if a, err := w.Explain("cluster/ceph"); err != nil || a.Next != "run 'holdfast why host/h1': its agent is disconnected." {
+	const next = "run 'holdfast why host/h1': its agent is disconnected."
+	if a, err := w.Explain("cluster/ceph"); err != nil || a.Next != next {
 		t.Errorf("%v %+v", err, a)
 	}
 }

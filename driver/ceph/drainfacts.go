@@ -15,14 +15,16 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/drives"
 )
 
-// DrainFacts are what has to be known to move data off OSDs. They are asked for only while an OSD is to leave.
+// DrainFacts are what has to be known to move data off OSDs. They are asked for only while an OSD
+// is to leave.
 type DrainFacts struct {
 	// Safe are the OSDs that Ceph calls safe to destroy.
 	Safe map[int]bool
 	// Rules are the CRUSH rules by their numbers, and Places where CRUSH has the OSDs.
 	Rules  map[int]Rule
 	Places map[int]Place
-	// Usage is the space of the OSDs, and Stored that of the pools with all copies, by their names, in bytes.
+	// Usage is the space of the OSDs, and Stored that of the pools with all copies, by their names,
+	// in bytes.
 	Usage  map[int]Usage
 	Stored map[string]int64
 	// Buckets counts the children of CRUSH's hosts, by their names.
@@ -32,21 +34,23 @@ type DrainFacts struct {
 // Usage is the space of an OSD, in KiB.
 type Usage struct{ Total, Used int64 }
 
-// departures tell which OSDs are not to stay: those of hosts that are drained or gone, and those whose device no StorageNode of the
-// cluster names any more.
+// departures tell which OSDs are not to stay: those of hosts that are drained or gone, and those
+// whose device no StorageNode of the cluster names any more.
 type departures struct {
 	hosts map[string]*api.Host
 	named map[devicePlace]bool
 	// declared are those of them that StorageNodes name.
 	declared map[devicePlace]bool
-	// vague names, by its host, a node of which it is not plain what each entry means; by no host, one that may mean any.
+	// vague names, by its host, a node of which it is not plain what each entry means; by no host,
+	// one that may mean any.
 	vague map[string]string
 	// nobodys are the hosts with devices of nodes that could be of several clusters.
 	nobodys map[string]bool
 }
 
-// departuresOf goes by the claims, which a node has to what its spec names. While nobody can tell whose a node is, or what it means by
-// another entry, which may be the same device by a new name, the OSD stays.
+// departuresOf goes by the claims, which a node has to what its spec names. While nobody can tell
+// whose a node is, or what it means by another entry, which may be the same device by a new name,
+// the OSD stays.
 func departuresOf(view *engine.View) departures {
 	x := departures{hosts: view.HostsByName(), named: map[devicePlace]bool{}, declared: map[devicePlace]bool{}, vague: map[string]string{}, nobodys: map[string]bool{}}
 	ours, fresh := types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}, map[types.NamespacedName]int{}
@@ -82,9 +86,10 @@ func departuresOf(view *engine.View) departures {
 	return x
 }
 
-// onlyHost is the one host that a node can mean, whether or not it is there: the one that it was accepted on, or that it names by its label, which in
-// Kubernetes may differ from its name. Other labels are moved and given, so a node that asks for these alone, and whose host is not known, may mean any:
-// then it is empty.
+// onlyHost is the one host that a node can mean, whether or not it is there: the one that it was
+// accepted on, or that it names by its label, which in Kubernetes may differ from its name. Other
+// labels are moved and given, so a node that asks for these alone, and whose host is not known, may
+// mean any: then it is empty.
 func onlyHost(n *api.StorageNode, hosts map[string]*api.Host) string {
 	label := n.Spec.NodeSelector[api.LabelHostname]
 	if n.Status.Host != "" || label == "" {
@@ -137,7 +142,8 @@ func placeOf(d *api.Daemon) devicePlace {
 	return at
 }
 
-// fillDrain asks for the facts where an OSD is to leave. What is not known stays out, and is waited for.
+// fillDrain asks for the facts where an OSD is to leave. What is not known stays out, and is waited
+// for.
 func (c *conn) fillDrain(ctx context.Context, view *engine.View, o *Observation) error {
 	going := departuresOf(view)
 	needed := len(orphans(view, o)) > 0 || slices.ContainsFunc(view.Hosts, func(h api.Host) bool { return h.ModeOf() == api.HostDrain })
@@ -174,7 +180,8 @@ func (o *Observation) weightless(osd string) bool {
 	return err == nil && o.OSDs[id].UUID != "" && o.Drain.Places[id].Weight == 0
 }
 
-// fillSafe asks what may be destroyed. The answer is no error when nothing may: the lists in it count.
+// fillSafe asks what may be destroyed. The answer is no error when nothing may: the lists in it
+// count.
 func (c *conn) fillSafe(ctx context.Context, osds []string, facts *DrainFacts) {
 	ctx, cancel := context.WithTimeout(ctx, laterAnswer)
 	defer cancel()

@@ -92,7 +92,8 @@ func (p *planner) nodesOf(o *drives.Outcome) []api.StorageNode {
 	for _, d := range o.Devices {
 		if len(nodes) == 0 || nodes[len(nodes)-1].Status.Host != d.Host {
 			n := api.StorageNode{ObjectMeta: metav1.ObjectMeta{Namespace: o.Group.Namespace, Name: o.Group.Name, CreationTimestamp: o.Group.CreationTimestamp}}
-			n.Spec.Type, n.Spec.Cluster, n.Spec.NodeSelector = api.StorageCeph, p.cluster.Name, map[string]string{api.LabelHostname: p.hostname(d.Host)}
+			n.Spec.Type, n.Spec.Cluster = api.StorageCeph, p.cluster.Name
+			n.Spec.NodeSelector = map[string]string{api.LabelHostname: hostnameOf(p.hosts[d.Host], d.Host)}
 			n.Status.Host = d.Host
 			nodes = append(nodes, n)
 		}
@@ -103,12 +104,12 @@ func (p *planner) nodesOf(o *drives.Outcome) []api.StorageNode {
 	return nodes
 }
 
-// hostname is the label by which StorageNodes select a host.
-func (p *planner) hostname(host string) string {
-	if h := p.hosts[host]; h != nil {
+// hostnameOf is the label by which StorageNodes select a host.
+func hostnameOf(h *api.Host, name string) string {
+	if h != nil {
 		return h.Hostname()
 	}
-	return host
+	return name
 }
 
 // tellGroup tells what a group comes to.

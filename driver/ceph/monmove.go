@@ -366,7 +366,7 @@ func (p *planner) monPlaces() []place {
 	return slices.DeleteFunc(p.hostsForMons(), func(at place) bool { return !p.avoided[at.host].IsZero() })
 }
 
-// hostsForMons are the hosts that may have another mon, each at most one.
+// hostsForMons are the hosts that may have another mon, each at most one. A member whose Daemon was deleted gets it back.
 func (p *planner) hostsForMons() []place {
 	places, _ := p.places(p.spec.Mon.HostSelector, "mons")
 	var others []*api.Daemon // few of a large fleet
@@ -378,7 +378,7 @@ func (p *planner) hostsForMons() []place {
 	return slices.DeleteFunc(places, func(at place) bool {
 		return len(p.members) > 0 && isIPv6(at.address) != isIPv6(p.members[0].Address) ||
 			slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool { return d.Spec.Host == at.host }) ||
-			slices.ContainsFunc(p.members, func(m member) bool { return m.Host == at.host }) || // its Daemon was deleted
+			slices.ContainsFunc(p.members, func(m member) bool { return m.Host == at.host }) ||
 			slices.ContainsFunc(others, func(d *api.Daemon) bool { return portTaken(at, d) })
 	})
 }

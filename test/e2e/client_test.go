@@ -45,10 +45,13 @@ func (b *bed) startClient(number int) *client {
 // 'holdfast get'.
 func (b *bed) mountVolume(number int, name string, args ...string) *client {
 	b.Helper()
-	v, err := read[api.Volume](b, 1, "volumes", name, args...)
-	if err != nil || v.Status.Source == "" {
-		b.Fatalf("volume %s has no source: %v, %+v", name, err, v.Status)
-	}
+	var v api.Volume
+	b.await("volume "+name+" to have a source", func() (err error) {
+		if v, err = read[api.Volume](b, 1, "volumes", name, args...); err == nil && v.Status.Source == "" {
+			err = fmt.Errorf("%s: %s", v.Status.State, v.Status.Message)
+		}
+		return err
+	})
 	c := b.newClient(number, name)
 	c.mount = c.dir() + "/mount"
 	place := c.mount + "/" + c.host.Name // clients on several hosts may use one volume

@@ -64,7 +64,7 @@ func (b *bed) hostRefusals() {
 	for _, test := range []struct{ command, reason string }{
 		{"host maintenance enter h44", "host h44 does not exist: did you mean h4?"},
 		{"host label -l rack=none role=x", "no host has the labels rack=none"},
-		{"host remove h1", "the StorageNode default/ceph-h1 is on host h1: use --delete-nodes"},
+		{"host remove h1", "the StorageNode default/ceph-h1 is on host h1; delete with --delete-nodes"},
 		{"host remove h4 --gone --delete-nodes", "--gone refused: the agent of host h4 is connected"},
 		{"host replace h4 h1 --wait", "host h1 cannot replace h4: node/ceph-h4: "},
 		{"action cancel nothing", "action nothing does not exist: list them with 'holdfast action list --all'"},

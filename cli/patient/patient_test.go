@@ -1,4 +1,4 @@
-package cli
+package patient_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-storage/holdfast/cli/patient"
 )
 
 // slowServer answers after a while, or says that the time is up.
@@ -32,16 +34,16 @@ func TestPatient(t *testing.T) {
 		says     string
 		failed   bool
 	}{
-		{"quick", time.Second, requestTimeout, "", false},
-		{"slow", 20 * time.Second, requestTimeout, "no answer from h1:6443 yet, waiting for up to 25s more", false},
-		{"never", time.Hour, requestTimeout, "no answer from h1:6443 yet", true},
-		{"ends soon", time.Hour, doctorTimeout, "", true},
+		{"quick", time.Second, 30 * time.Second, "", false},
+		{"slow", 20 * time.Second, 30 * time.Second, "no answer from h1:6443 yet, waiting for up to 25s more", false},
+		{"never", time.Hour, 30 * time.Second, "no answer from h1:6443 yet", true},
+		{"ends soon", time.Hour, 5 * time.Second, "", true},
 		{"a watch", time.Hour, 0, "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				p := patient{by: slowServer(test.takes), patience: patience, out: &out, once: new(sync.Once)}
+				p := patient.RoundTripper{By: slowServer(test.takes), Out: &out, Once: new(sync.Once)}
 				for range 2 {
 					ctx := t.Context()
 					if test.deadline > 0 {

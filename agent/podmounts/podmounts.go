@@ -1,4 +1,5 @@
-package cli
+// Package podmounts finds out whether the pod of an agent has the directories of its node.
+package podmounts
 
 import (
 	"fmt"
@@ -7,18 +8,18 @@ import (
 	"strings"
 )
 
-// hasOfNode says which directory of the node the agent's pod lacks. With one of its own in that
+// HasOfNode says which directory of the node the agent's pod lacks. With one of its own in that
 // place the agent would not see the disks of the node, or make what no daemon's pod finds. Of proc it
 // needs the node's first process. The directory with the data has to hand on what the agent mounts in
 // it.
-func hasOfNode(proc, dev, data, run string) error {
+func HasOfNode(proc, dev, data, run string) error {
 	if isOfNode(proc, "/") {
 		return nil // it runs in no pod
 	}
 	for _, dir := range []string{dev, data, run} {
 		if !isOfNode(proc, dir) {
-			return fmt.Errorf("%[1]s in the agent's pod is not the node's %[1]s, so %[2]s: mount the hostPath %[1]s there, "+
-				"as deploy/kubernetes/30-holdfast.yaml does", dir, lacking(dir == dev))
+			return fmt.Errorf("%[1]s in the agent's pod is not the node's %[1]s, so %[2]s: mount the hostPath %[1]s "+
+				"there, as deploy/kubernetes/30-holdfast.yaml does", dir, lacking(dir == dev))
 		}
 	}
 	mounts, err := os.ReadFile(filepath.Join(proc, "self", "mountinfo"))
@@ -26,8 +27,8 @@ func hasOfNode(proc, dev, data, run string) error {
 		return fmt.Errorf("while finding out what the agent's pod has of its node: %w", err)
 	}
 	if !handsOn(string(mounts), data) {
-		return fmt.Errorf("the node does not see what the agent mounts below %s, so a daemon would write beside its disk: "+
-			"set mountPropagation: Bidirectional of the mount, as deploy/kubernetes/30-holdfast.yaml does", data)
+		return fmt.Errorf("the node does not see what the agent mounts below %s, so a daemon would write beside its "+
+			"disk: set mountPropagation: Bidirectional of the mount, as deploy/kubernetes/30-holdfast.yaml does", data)
 	}
 	return nil
 }

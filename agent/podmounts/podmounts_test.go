@@ -1,4 +1,4 @@
-package cli
+package podmounts
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func TestHasOfNode(t *testing.T) {
 		table := fmt.Sprintf("1 0 0:1 / / rw - overlay overlay rw\n2 1 0:2 / %s rw,nosuid %s - ext4 /dev/vda rw\n"+
 			"3 1 0:3 / %s/other rw shared:9 - tmpfs tmpfs rw\n", at["data"], tt.propagation, at["data"])
 		mustMake(t, os.WriteFile(filepath.Join(proc, "self", "mountinfo"), []byte(table), 0o600))
-		err := hasOfNode(proc, at["dev"], at["data"], at["run"])
+		err := HasOfNode(proc, at["dev"], at["data"], at["run"])
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("own %q, %q: %v, want %q", tt.own, tt.propagation, err, tt.want)
 		}
@@ -46,7 +46,7 @@ func TestHasOfNode(t *testing.T) {
 	proc := t.TempDir()
 	mustMake(t, os.Mkdir(filepath.Join(proc, "1"), 0o755))
 	mustMake(t, os.Symlink("/", filepath.Join(proc, "1", "root")))
-	if err := hasOfNode(proc, "/dev", "/not/made/yet", "/not/made/yet"); err != nil {
+	if err := HasOfNode(proc, "/dev", "/not/made/yet", "/not/made/yet"); err != nil {
 		t.Errorf("an agent that runs in no pod: %v", err)
 	}
 	if !handsOn("1 0 0:1 / / rw shared:1 - ext4 /dev/vda rw\n", "/var/lib/holdfast") {
