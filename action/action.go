@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -10,6 +11,9 @@ import (
 
 // ErrRefused is wrapped by the error of a Check that found the action impossible: it fails, and is not tried again.
 var ErrRefused = errors.New("refused")
+
+// whyRefused is the sentence for people alone: that the action was refused stands in its reason.
+func whyRefused(err error) string { return strings.TrimPrefix(err.Error(), ErrRefused.Error()+": ") }
 
 // Mode says what may run beside an action of a kind. It is a property of the kind, never of a call. But for those that run
 // beside anything, actions of one host never run side by side, whatever their modes.

@@ -86,7 +86,7 @@ func (m *move) begin(ctx context.Context) (Turn, error) {
 	defer cancel()
 	switch err := m.handler.Check(call, m.was); {
 	case errors.Is(err, ErrRefused):
-		finish(m.status, api.ActionFailed, ReasonRefused, err.Error(), m.now)
+		finish(m.status, api.ActionFailed, ReasonRefused, whyRefused(err), m.now)
 		return m.record(ctx, 0)
 	case err != nil:
 		return m.failed(ctx, "the check before the action failed", err)

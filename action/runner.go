@@ -389,7 +389,7 @@ func (x *running) check(ctx context.Context, a *api.Action) error {
 	}
 	e := &entry{action: a, status: a.Status.DeepCopy(), kind: x.kinds[a.Spec.Kind]}
 	e.accept(time.Now())
-	e.end(api.ActionFailed, ReasonRefused, err.Error(), time.Now())
+	e.end(api.ActionFailed, ReasonRefused, whyRefused(err), time.Now())
 	return x.settled(put(ctx, x.Store, a, e.status))
 }
 

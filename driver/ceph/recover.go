@@ -173,7 +173,7 @@ func (x Recoverer) Check(ctx context.Context, a *api.Action) error {
 	}
 	seen, err := x.Driver.Observe(ctx, r.view, x.Store.Secrets(r.key()))
 	if o, ok := seen.(*Observation); err == nil && ok && o.Reachable {
-		return refusef("recovery refused: %s answer and form a quorum, so nothing is lost; Holdfast replaces missing "+
+		return refusef("the mons answer: %s form a quorum, so nothing is lost; Holdfast replaces missing "+
 			"mons: see 'holdfast why cluster/%s'", strings.Join(o.Quorum, ", "), r.view.Cluster.Name)
 	}
 	return nil

@@ -268,7 +268,7 @@ func TestRecover_refused(t *testing.T) {
 		change func(*ruin)
 		want   string
 	}{
-		"a quorum answers":          {nil, map[string]monstore.State{"a": whole, "b": whole}, nil, "a, b answer and form a quorum"},
+		"a quorum answers":          {nil, map[string]monstore.State{"a": whole, "b": whole}, nil, "the mons answer: a, b form a quorum"},
 		"a majority is whole":       {nil, map[string]monstore.State{"a": whole, "b": whole}, func(r *ruin) { r.broken["c-mon-a"] = true; r.agents() }, "2 of 3 mons have a whole store"},
 		"nothing is whole":          {nil, nil, nil, "with --from osds"},
 		"a mon is whole":            {fromOSDs, map[string]monstore.State{"a": whole}, nil, "the store of mon.a on host h1 is whole"},

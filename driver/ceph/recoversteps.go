@@ -170,7 +170,7 @@ func (r *recovery) chooseSurvivor(ctx context.Context, stores []store) (action.P
 		return action.Progress{}, refusef("no mon has a whole store (%s): recover the mons from the OSDs, with --from osds",
 			cmp.Or(tell(stores), "none can be reached"))
 	case len(whole) > len(members)/2 && !r.force:
-		return action.Progress{}, refusef("recovery refused: %d of %d mons have a whole store, which is a quorum once "+
+		return action.Progress{}, refusef("%d of %d mons have a whole store, which is a quorum once "+
 			"they reach each other (%s); check network, ports 3300 and 6789, clocks, and the end of their logs ('holdfast "+
 			"get daemons NAME -o yaml'). --force starts with one of them alone", len(whole), len(members), tell(whole))
 	}
