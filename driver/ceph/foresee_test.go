@@ -18,14 +18,14 @@ func TestVerbs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range files {
+	for _, name := range append(files, "orch/orch.go") {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
-			if !ok || !strings.HasPrefix(spec.Names[0].Name, "verb") || len(spec.Values) != 1 {
+			if !ok || !strings.HasPrefix(strings.ToLower(spec.Names[0].Name), "verb") || len(spec.Values) != 1 {
 				return true
 			}
 			literal, ok := spec.Values[0].(*ast.BasicLit)
