@@ -418,7 +418,7 @@ func (p *planner) keyringFile(entities ...string) api.DaemonFile {
 // confFacts gathers what ceph.conf depends on: the OSDs that there are, and those that are declared and still to come.
 func (p *planner) confFacts() *confFacts {
 	f := &confFacts{fsid: p.fsid, members: p.members, network: p.cluster.Spec.Network, osds: len(p.osds)}
-	f.orch = orch.Has(&p.spec, orchFacts(p))
+	f.orch = orch.Has(&p.spec, orchFacts(p), p.daemonsOf(TypeMgr))
 	hosts := map[string]bool{}
 	for _, o := range p.osds {
 		hosts[o.host] = true

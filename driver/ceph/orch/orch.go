@@ -99,10 +99,17 @@ func Wanted(spec *api.CephSpec) bool {
 	return spec != nil && spec.Orch != nil && spec.Orch.State == api.CephOrchEnabled
 }
 
-// Has says whether managers have the module: also while Ceph still calls it although nobody wants
-// it any more. facts is nil where Ceph was not asked.
-func Has(spec *api.CephSpec, facts *Facts) bool {
-	return Wanted(spec) || facts != nil && (facts.Backend == module.Name || facts.Enabled)
+// Has says whether managers have the module: also while Ceph still calls it although nobody wants it
+// any more. Where Ceph was not asked, facts is nil: then they have it if one of them has it already.
+func Has(spec *api.CephSpec, facts *Facts, mgrs []*api.Daemon) bool {
+	if Wanted(spec) {
+		return true
+	}
+	if facts == nil {
+		had := func(d *api.Daemon) bool { return d.Spec.Parameters[api.ParameterOrch] != "" }
+		return slices.ContainsFunc(mgrs, had)
+	}
+	return facts.Backend == module.Name || facts.Enabled
 }
 
 // born is api.ParameterOrch of a manager that had it before its first start.

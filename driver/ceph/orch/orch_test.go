@@ -127,7 +127,13 @@ func TestMgrMap(t *testing.T) {
 		t.Errorf("%+v", gone)
 	}
 	none := &api.CephSpec{}
-	if orch.Has(none, gone) || !orch.Has(none, &orch.Facts{Enabled: true}) || !orch.Has(spec(on), nil) {
+	if orch.Has(none, gone, nil) || !orch.Has(none, &orch.Facts{Enabled: true}, nil) || !orch.Has(spec(on), nil, nil) {
 		t.Error("who has the module")
+	}
+	had := mgr("a", 1)
+	had.Spec.Parameters[api.ParameterOrch] = "born"
+	mute := [][]*api.Daemon{{mgr("b", 1), had}, {mgr("b", 1)}}
+	if !orch.Has(spec(off), nil, mute[0]) || orch.Has(spec(off), nil, mute[1]) || orch.Has(spec(off), gone, mute[0]) {
+		t.Error("who has the module while Ceph is mute")
 	}
 }
