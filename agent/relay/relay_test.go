@@ -134,7 +134,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestHandler_noLeader: while no leader answers, reads are answered by what was heard last, for a
+// TestHandler_noLeader: while no leader answers, the last answers to reads stand in, for a
 // minute; anything else is an error in a sentence, whatever a server says.
 func TestHandler_noLeader(t *testing.T) {
 	status, text := http.StatusOK, `{"result":["first"]}`

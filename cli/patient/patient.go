@@ -1,4 +1,4 @@
-// Package patient tells a person that an answer of the API is waited for.
+// Package patient informs a person that the command waits for an answer of the API.
 package patient
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// After is how long a request is waited for before a person is told that it is.
+// After is how long a request takes before the person is informed.
 const After = 5 * time.Second
 
 // RoundTripper tells, once for each command, that an answer is waited for. Only requests with a

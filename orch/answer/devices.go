@@ -46,7 +46,7 @@ func (f *filter) wants(host string, labels []string) bool {
 		(len(f.Labels) == 0 || slices.ContainsFunc(f.Labels, func(l string) bool { return slices.Contains(labels, l) }))
 }
 
-// devices need no refresh: agents report a device when the kernel tells of it.
+// devices need no refresh: agents report a device when the kernel announces it.
 func devices(c *Call) (any, error) {
 	a, err := args[struct {
 		Filter *filter `json:"host_filter"`

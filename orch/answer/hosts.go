@@ -17,11 +17,10 @@ const noSchedule = "_no_schedule"
 
 // Host is a HostSpec.
 type Host struct {
-	Name   string            `json:"hostname"`
-	Addr   string            `json:"addr"`
-	Labels []string          `json:"labels"`
-	Status string            `json:"status"`
-	Where  map[string]string `json:"location,omitempty"`
+	Name   string   `json:"hostname"`
+	Addr   string   `json:"addr"`
+	Labels []string `json:"labels"`
+	Status string   `json:"status"`
 }
 
 // used are the hosts that the cluster uses or may use.

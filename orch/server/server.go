@@ -52,12 +52,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	var told *answer.Error
-	if !errors.As(err, &told) {
+	var refusal *answer.Error
+	if !errors.As(err, &refusal) {
 		h.Log.Warn("cannot answer a call of ceph orch", "cluster", cluster.String(), "method", method, "error", err)
-		told = &answer.Error{Errno: -int(syscall.EAGAIN), Message: "the leader of Holdfast cannot answer: " + err.Error()}
+		refusal = &answer.Error{Errno: -int(syscall.EAGAIN), Message: "the leader of Holdfast cannot answer: " + err.Error()}
 	}
-	wire.Write(w, http.StatusUnprocessableEntity, wire.Reply{Error: told.Message, Errno: told.Errno})
+	wire.Write(w, http.StatusUnprocessableEntity, wire.Reply{Error: refusal.Message, Errno: refusal.Errno})
 }
 
 func (h *Handler) answer(ctx context.Context, cluster types.NamespacedName, method string, args []byte) (any, error) {

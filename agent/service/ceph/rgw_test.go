@@ -228,7 +228,7 @@ func TestRGW_starts(t *testing.T) {
 	}
 }
 
-// What a gateway served before its start is never told of its new process: the leader would restart it a second time.
+// A report never names what the previous process served: the leader would restart the gateway a second time.
 func TestRGW_noteOfThePredecessor(t *testing.T) {
 	l, _ := newGateway(t)
 	server := httptest.NewServer(http.NotFoundHandler())

@@ -26,7 +26,7 @@ func mgr(id string, started int64) *api.Daemon {
 	return d
 }
 
-// TestNext: Ceph is told to call the module when each manager that Holdfast starts has loaded it,
+// TestNext: the plan has Ceph call the module when each manager that Holdfast starts has loaded it,
 // and what somebody else chose stays.
 func TestNext(t *testing.T) {
 	foreign := mgr("f", 1)

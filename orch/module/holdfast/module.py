@@ -26,7 +26,7 @@ from orchestrator import OrchestratorError
 
 DEADLINE = 3.0  # seconds for one call: a slow one holds up every other 'ceph orch'
 CAPABILITIES_EVERY = 10.0  # seconds between two looks at which methods there are
-RETRY_EVERY = 1.0  # seconds, until the leader was heard once
+RETRY_EVERY = 1.0  # seconds, until the leader has answered once
 
 # Ceph 20 pickles what goes from one interpreter to another; earlier releases hand over the objects themselves.
 PICKLES = hasattr(mgr_module, 'CLICommandBase')
@@ -63,6 +63,8 @@ def ask(method, args):
             connection.request('POST', '/' + method, json.dumps(args), {'Content-Type': 'application/json'})
             response = connection.getresponse()
             answer = json.loads(response.read())
+            if not isinstance(answer, dict):
+                raise ValueError('another program answers on its socket')
         finally:
             connection.close()
     except Exception as e:
