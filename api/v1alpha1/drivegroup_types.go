@@ -71,6 +71,14 @@ type DriveGroupSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	Exclude []string `json:"exclude,omitempty"`
+	// Replace names disks that another one takes the place of, as exclude names them: the OSD on each leaves, and Ceph keeps its
+	// number for the next OSD that the disk's host gets.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Replace []string `json:"replace,omitempty"`
 	// OSDsPerDevice is how many OSDs each disk of dataDevices is divided among, evenly and by partitions, with 5 GB for each at least; without it the
 	// whole disk is one OSD's. It is for disks that are taken from now on: those that were taken keep what they have.
 	// +optional
@@ -152,13 +160,15 @@ type DriveFilter struct {
 }
 
 // NewDevicePolicy says what becomes of disks that come later.
-// +kubebuilder:validation:Enum=Report;Take
+// +kubebuilder:validation:Enum=Report;Take;Hold
 type NewDevicePolicy string
 
 // The policies of new devices.
 const (
 	NewDevicesReport NewDevicePolicy = "Report"
 	NewDevicesTake   NewDevicePolicy = "Take"
+	// NewDevicesHold: none is taken and none is told of, not even when the selection changes.
+	NewDevicesHold NewDevicePolicy = "Hold"
 )
 
 // DriveGroupStatus is what the engine knows of the group.

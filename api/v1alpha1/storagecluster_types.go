@@ -171,7 +171,28 @@ type CephOrchSpec struct {
 	// +optional
 	// +kubebuilder:default=Disabled
 	State CephOrchState `json:"state,omitempty"`
+	// NewDevices is what becomes of disks that come later and match a drive group that 'ceph orch apply' declares: Report tells of
+	// them, Take makes OSDs on them at once, as Ceph's own orchestrator does.
+	// +optional
+	// +kubebuilder:default=Report
+	NewDevices NewDevicePolicy `json:"newDevices,omitempty"`
+	// Conflicts says what becomes of a call of 'ceph orch' that changes a field that somebody else applied.
+	// +optional
+	// +kubebuilder:default=Refuse
+	Conflicts CephOrchConflicts `json:"conflicts,omitempty"`
 }
+
+// CephOrchConflicts says what becomes of a call that changes what somebody else applied.
+// +kubebuilder:validation:Enum=Refuse;Take
+type CephOrchConflicts string
+
+// The ways with conflicts.
+const (
+	// CephOrchRefuse: the call is refused, and says who applied the field.
+	CephOrchRefuse CephOrchConflicts = "Refuse"
+	// CephOrchTake: the call counts.
+	CephOrchTake CephOrchConflicts = "Take"
+)
 
 // CephOrchState says whether Holdfast answers 'ceph orch'.
 // +kubebuilder:validation:Enum=Enabled;Disabled
@@ -248,6 +269,7 @@ type CephOptions map[string]CephOptionValue
 type CephOptionValue string
 
 // CephMonSpec places monitors, each on a host of its own.
+// +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.hostSelector)",message="placement and hostSelector both choose hosts: keep one of them"
 type CephMonSpec struct {
 	// Count is the number of monitors.
 	// +optional
@@ -256,9 +278,13 @@ type CephMonSpec struct {
 	// +kubebuilder:validation:Maximum=9
 	// +kubebuilder:validation:XValidation:rule="self % 2 == 1",message="the number of mons must be odd (1, 3, 5, 7, 9): an even number survives no more failures than one less, and one more can fail"
 	Count int32 `json:"count,omitempty"`
-	// HostSelector chooses the hosts that may run monitors, by their labels. Without it: the hosts of the cluster's StorageNodes.
+	// HostSelector chooses the hosts that may run monitors, by their labels. Without it and without placement: the hosts of the
+	// cluster's StorageNodes.
 	// +optional
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
+	// Placement chooses the hosts that may run monitors, by names, labels or a pattern, in the place of hostSelector.
+	// +optional
+	Placement *HostSelection `json:"placement,omitempty"`
 	// ReplaceAfter is how long the agent of a mon's host must be disconnected before the mon is replaced,
 	// if the mon is out of the quorum then. How long the mon has been out is not measured. The mon of a
 	// drained or removed host is replaced at once; that of a host in maintenance is not replaced.
@@ -269,6 +295,7 @@ type CephMonSpec struct {
 }
 
 // CephMgrSpec places managers. One is active, the others stand by.
+// +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.hostSelector)",message="placement and hostSelector both choose hosts: keep one of them"
 type CephMgrSpec struct {
 	// Count is the number of managers; no more than the hosts that may run them are started.
 	// +optional
@@ -276,9 +303,13 @@ type CephMgrSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
 	Count int32 `json:"count,omitempty"`
-	// HostSelector chooses the hosts that may run managers. Without it: the hosts of the cluster's StorageNodes.
+	// HostSelector chooses the hosts that may run managers, by their labels. Without it and without placement: the hosts of the
+	// cluster's StorageNodes.
 	// +optional
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
+	// Placement chooses the hosts that may run managers, by names, labels or a pattern, in the place of hostSelector.
+	// +optional
+	Placement *HostSelection `json:"placement,omitempty"`
 }
 
 // Conditions of a StorageCluster.

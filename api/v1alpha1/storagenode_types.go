@@ -60,6 +60,22 @@ type StorageNodeSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	Devices []string `json:"devices,omitempty"`
+	// Exclude names devices among those of devices that the cluster leaves, by id, WWN, serial number or as devices names them: the OSD on
+	// each leaves the cluster as if its device had been taken out of devices. A device comes back when it is taken out of here.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Exclude []string `json:"exclude,omitempty"`
+	// Replace names devices that another one takes the place of, as exclude names them: the OSD on each leaves, and Ceph
+	// keeps its number for the next OSD that this host gets.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Replace []string `json:"replace,omitempty"`
 	// Directories are directories of the host to store data in, beside the devices or in their place, by their whole paths.
 	// +optional
 	// +listType=set
