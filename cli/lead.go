@@ -20,14 +20,15 @@ import (
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/leader"
+	"github.com/holdfast-storage/holdfast/orch/apply"
 	orch "github.com/holdfast-storage/holdfast/orch/server"
 	"github.com/holdfast-storage/holdfast/platform/bare"
-	"github.com/holdfast-storage/holdfast/platform/store"
+	platform "github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // contend runs the engine whenever this server leads.
 func contend(ctx context.Context, server *control.Server, now *leader.Metrics, w waits.Waits, log *slog.Logger) error {
-	if err := store.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
+	if err := platform.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
 		log.Info("this server will need longer to become leader", "error", err)
 	}
 	e := &election.Election{
@@ -62,11 +63,24 @@ func lead(
 	if c.Actions, err = store.Actions(ctx); err != nil {
 		return fmt.Errorf("while starting the processing of actions: %w", err)
 	}
-	defer server.Leads.Lead(&orch.Handler{Store: store, Leader: server.Name(), Log: log.With("part", "orch")})()
+	clients := &orch.Clients{InNameOf: store.InNameOf}
+	c.Handlers = append(c.Handlers, &apply.Handler{Client: clients.Of})
+	end := func() {}
+	defer func() { end() }()
+	c.Ready = func(asked *leader.Asked) {
+		home := orchHome{store, asked}
+		end = server.Leads.Lead(&orch.Handler{Store: store, Home: home, Clients: clients, Leader: server.Name(), Log: log.With("part", "orch")})
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })
 	group.Go(func() error { return leader.Run(ctx, c) })
 	return group.Wait()
+}
+
+// orchHome is what 'ceph orch' is answered from.
+type orchHome struct {
+	*platform.Store
+	*leader.Asked
 }
 
 // leads is what every leader of this program knows and can do, whatever home it is in. handlers are the home's own.
@@ -75,7 +89,7 @@ func leads(w waits.Waits, handlers ...action.Handler) leader.Config {
 }
 
 // actionKinds are all kinds of actions, by name.
-func actionKinds() map[string]action.Kind { return leads(waits.Waits{}, &rotation.Handler{}).Kinds() }
+func actionKinds() map[string]action.Kind { return leads(waits.Waits{}, &rotation.Handler{}, &apply.Handler{}).Kinds() }
 
 // etcdGuard keeps a server until the control plane goes on without it, whatever is switched off
 // then: also those in maintenance.

@@ -365,10 +365,12 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 		EncryptionKey: s.identity.encryptionKey,
 		Authorizer:    rights,
 		Rules:         rights.Rules,
-		Admission:     []admission.Interface{access.HostAdmission{}, access.ActionAdmission{Facts: facts}, access.KeepAdmission{Kept: facts}},
-		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
-		Guard:         s.revoked.Guard,
-		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts, listener.Refused)},
+		Admission: []admission.Interface{
+			access.HostAdmission{}, access.OrchAdmission{Kept: facts}, access.ActionAdmission{Facts: facts}, access.KeepAdmission{Kept: facts},
+		},
+		Checks: []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
+		Guard:  s.revoked.Guard,
+		Open:   map[string]http.Handler{join.Path: s.joinHandler(client, hosts, listener.Refused)},
 		Known: map[string]http.Handler{
 			endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer,
 			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust, s.noteBelief(hosts)),

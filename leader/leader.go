@@ -46,6 +46,8 @@ type Config struct {
 	Handlers []action.Handler
 	// Agents are the kinds of actions that agents carry out.
 	Agents []action.Kind
+	// Ready is called when the leader can answer, with what answers until Run returns. Nil: nobody asks.
+	Ready func(*Asked)
 	// Guards say what besides storage would break if a host were switched off.
 	Guards []hosts.Guard
 	// Name is that of this leader, for reports.
@@ -65,6 +67,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer c.Metrics.leads(c.Store)()
 	all := c.orchestrators()
+	if c.Ready != nil {
+		c.Ready(c.asked(all))
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.Store.WatchAgents(ctx, c.Waits.OrDefault().AgentSilent) })
 	group.Go(func() error { return c.Store.ClearPlans(ctx) })

@@ -75,7 +75,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	status, text, err := h.ask(r.Context(), method, body)
+	status, text, err := h.ask(r.Context(), method, wire.CallID(r.Header), body)
 	if err != nil {
 		why := fmt.Sprintf("no server of Holdfast answers: %v; try again, and check 'holdfast doctor'", err)
 		status, text = http.StatusServiceUnavailable, refusal(syscall.EAGAIN, why)
@@ -91,7 +91,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // ask asks the servers. The text is a wire.Reply.
-func (h *handler) ask(ctx context.Context, method string, body []byte) (status int, text []byte, err error) {
+func (h *handler) ask(ctx context.Context, method, id string, body []byte) (status int, text []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	url := h.host + wire.Path(h.cluster, method)
@@ -100,6 +100,7 @@ func (h *handler) ask(ctx context.Context, method string, body []byte) (status i
 		return 0, nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(wire.HeaderCall, id)
 	response, err := h.client.Do(request)
 	if err != nil {
 		return 0, nil, err

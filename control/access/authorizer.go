@@ -100,6 +100,10 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	if open(a) || viewer(a) {
 		return authorizer.DecisionAllow, "", nil
 	}
+	if cluster, ok := wire.ClusterOf(u.GetName(), u.GetGroups()); ok {
+		decision, why := forOrch(cluster, a)
+		return decision, why, nil
+	}
 	host, ok := AgentOf(u)
 	switch {
 	case ok && a.IsResourceRequest():

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/holdfast-storage/holdfast/internal/fence"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 // passFences takes the fence tokens of a request along to etcd. Only the servers themselves may send any: who could set a
@@ -28,7 +29,7 @@ func passFences(api http.Handler) http.Handler {
 			api.ServeHTTP(w, r)
 			return
 		}
-		if u, ok := request.UserFrom(r.Context()); !ok || !slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) {
+		if !mayFence(r, set != "") {
 			http.Error(w, "the headers "+fence.Header+" and "+fence.SetHeader+" are for servers alone", http.StatusForbidden)
 			return
 		}
@@ -47,6 +48,17 @@ func passFences(api http.Handler) http.Handler {
 		}
 		api.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// mayFence says whether the sender of a request may use fences: the servers, and the leader in the name of
+// 'ceph orch', which sets none.
+func mayFence(r *http.Request, sets bool) bool {
+	u, ok := request.UserFrom(r.Context())
+	if !ok {
+		return false
+	}
+	_, orch := wire.ClusterOf(u.GetName(), u.GetGroups())
+	return slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) || orch && !sets
 }
 
 // fencedOptions makes storages whose errors say in plain words that a fence is lost.

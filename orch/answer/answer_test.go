@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 // call is one about a host of each state, with a daemon in some state on each.
@@ -29,7 +30,7 @@ func call(args string) *Call {
 		case "served":
 			h.Spec.Mode = api.HostMaintenance
 		case "drained":
-			h.Spec.Mode, h.Labels = api.HostDrain, map[string]string{LabelPrefix + "gw": "", "rack": "a"}
+			h.Spec.Mode, h.Labels = api.HostDrain, map[string]string{wire.LabelPrefix + "gw": "", "rack": "a"}
 		}
 		v.Hosts, v.Daemons = append(v.Hosts, h), append(v.Daemons, d)
 	}

@@ -106,6 +106,9 @@ func describe(d *api.Daemon, osds map[string]string) Daemon {
 	return row
 }
 
+// NameOf is what Ceph calls a daemon: osd.3.
+func NameOf(d *api.Daemon) string { return typeOf(d) + "." + d.Spec.ID }
+
 // typeOf is how Ceph calls the type of a daemon: mon, rgw, rbd-mirror, nfs.
 func typeOf(d *api.Daemon) string {
 	if d.Spec.Type == ganesha.Type {

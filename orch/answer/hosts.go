@@ -6,11 +6,8 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
-
-// LabelPrefix begins the labels of Hosts that 'ceph orch host label' shows and sets: label NAME is
-// ceph.holdfast.io/label.NAME.
-const LabelPrefix = "ceph.holdfast.io/label."
 
 // noSchedule is the label by which Ceph shows a host that is drained.
 const noSchedule = "_no_schedule"
@@ -58,7 +55,7 @@ func (c *Call) address(h *api.Host) string {
 func labels(h *api.Host) []string {
 	all := []string{}
 	for label := range h.Labels {
-		if name, is := strings.CutPrefix(label, LabelPrefix); is {
+		if name, is := strings.CutPrefix(label, wire.LabelPrefix); is {
 			all = append(all, name)
 		}
 	}

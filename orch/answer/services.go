@@ -7,6 +7,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 // Service is a ServiceDescription.
@@ -157,7 +158,7 @@ func selection(s *api.HostSelection) map[string]any {
 func labelOf(labels map[string]string) string {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if name, is := strings.CutPrefix(key, LabelPrefix); is && len(labels) == 1 {
+		if name, is := strings.CutPrefix(key, wire.LabelPrefix); is && len(labels) == 1 {
 			return name
 		}
 		words = append(words, key+"="+labels[key])

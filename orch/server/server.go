@@ -7,16 +7,51 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/orch/answer"
 	"github.com/holdfast-storage/holdfast/orch/wire"
+	"github.com/holdfast-storage/holdfast/orch/write"
 )
+
+// Clients are clients in the name of 'ceph orch' of clusters. It is safe for concurrent use.
+type Clients struct {
+	// InNameOf makes one.
+	InNameOf func(user string, groups []string) (client.Client, error)
+
+	mu  sync.Mutex
+	all map[types.NamespacedName]client.Client
+}
+
+// Of is the client in the name of 'ceph orch' of a cluster.
+func (c *Clients) Of(cluster types.NamespacedName) (client.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if have := c.all[cluster]; have != nil {
+		return have, nil
+	}
+	made, err := c.InNameOf(wire.User(cluster), wire.Groups())
+	if err != nil {
+		return nil, err
+	}
+	if c.all == nil {
+		c.all = map[types.NamespacedName]client.Client{}
+	}
+	c.all[cluster] = made
+	return made, nil
+}
+
+// answerWithin bounds the answer to a call. The agents wait a little longer (agent/relay), and the
+// module in ceph-mgr longer still.
+const answerWithin = 2300 * time.Millisecond
 
 // Store is what calls are answered from. An engine.Store is one.
 type Store interface {
@@ -28,6 +63,9 @@ type Store interface {
 // has asked who the caller is. It is safe for concurrent use.
 type Handler struct {
 	Store Store
+	// Home and Clients carry out calls that change something. Nil: there are no such calls.
+	Home    write.Home
+	Clients *Clients
 	// Leader is the name of this leader.
 	Leader string
 	Log    *slog.Logger
@@ -44,7 +82,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	result, err := h.answer(r.Context(), cluster, method, body)
+	ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
+	defer cancel()
+	result, err := h.answer(ctx, cluster, method, body, wire.CallID(r.Header))
 	if err == nil {
 		var text []byte
 		if text, err = json.Marshal(result); err == nil {
@@ -60,9 +100,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	wire.Write(w, http.StatusUnprocessableEntity, wire.Reply{Error: refusal.Message, Errno: refusal.Errno})
 }
 
-func (h *Handler) answer(ctx context.Context, cluster types.NamespacedName, method string, args []byte) (any, error) {
+// methods are all that there are.
+func (h *Handler) methods() []string {
+	all := answer.Methods()
+	if h.Home != nil {
+		all = append(all, write.Methods()...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (h *Handler) answer(
+	ctx context.Context, cluster types.NamespacedName, method string, args []byte, id string,
+) (any, error) {
 	if method == wire.MethodCapabilities {
-		return answer.Methods(), nil
+		return h.methods(), nil
 	}
 	view, err := h.Store.View(ctx, cluster)
 	if errors.Is(err, engine.ErrNotFound) || err == nil && view.Cluster.Spec.Type != api.StorageCeph {
@@ -71,5 +123,13 @@ func (h *Handler) answer(ctx context.Context, cluster types.NamespacedName, meth
 	if err != nil {
 		return nil, err
 	}
-	return answer.Answer(method, &answer.Call{View: view, Now: time.Now(), Leader: h.Leader, Args: args})
+	call := answer.Call{View: view, Now: time.Now(), Leader: h.Leader, Args: args}
+	if h.Home == nil || !write.Knows(method) {
+		return answer.Answer(method, &call)
+	}
+	c, err := h.Clients.Of(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return write.Do(ctx, method, &write.Call{Call: call, Home: h.Home, Client: c, ID: id, Log: h.Log})
 }

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,13 @@ import (
 
 // Prefix begins the path of each call at the servers: Prefix + namespace/cluster/method.
 const Prefix = "/holdfast/v1/orch/"
+
+// LabelPrefix begins the labels of Hosts that 'ceph orch host label' shows and sets: label NAME is
+// ceph.holdfast.io/label.NAME.
+const LabelPrefix = "ceph.holdfast.io/label."
+
+// ActionApply is the kind of Actions that carry out what 'ceph orch apply' declares.
+const ActionApply = "orch.apply"
 
 // SocketName is the name of the agent's socket in the run directory of a ceph-mgr.
 const SocketName = "orch.sock"
@@ -47,6 +55,22 @@ type Reply struct {
 	Error  string          `json:"error,omitempty"`
 	// Errno is negative, as Ceph's OrchestratorError has it.
 	Errno int `json:"errno,omitempty"`
+}
+
+// HeaderCall has the id of a call: one that is sent twice, as after a broken connection, is done once.
+const HeaderCall = "Holdfast-Call"
+
+// mostID is how long an id is at most.
+const mostID = 32
+
+// CallID is the id of a call. A call without one, or with one that is no name, gets one of its own.
+func CallID(h http.Header) string {
+	id := h.Get(HeaderCall)
+	odd := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }
+	if id == "" || len(id) > mostID || strings.ContainsFunc(id, odd) {
+		return strings.ToLower(rand.Text())
+	}
+	return id
 }
 
 // NoCall refuses a request that is none of an orchestrator.

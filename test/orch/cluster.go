@@ -12,7 +12,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/orch/answer"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 // Name is the cluster that is made up.
@@ -60,7 +60,7 @@ func hostName(i int) string { return fmt.Sprintf("h%d", i+1) }
 
 func addHost(v *engine.View, i, disks int) {
 	h := api.Host{ObjectMeta: metav1.ObjectMeta{Name: hostName(i)}}
-	h.Labels = map[string]string{answer.LabelPrefix + "gw": ""}
+	h.Labels = map[string]string{wire.LabelPrefix + "gw": ""}
 	h.Status.Addresses = []string{addressOf(i)}
 	for n := range disks {
 		d := api.Device{
@@ -104,7 +104,7 @@ func resources(v *engine.View) []api.Resource {
 	fs.Spec.Placement.Hosts = []string{"h1", "h2"}
 	store := &api.ObjectStore{ObjectMeta: meta("s3")}
 	store.Spec.Gateways.Placement = api.Placement{
-		Count: ptr.To(int32(1)), HostSelection: api.HostSelection{Labels: map[string]string{answer.LabelPrefix + "gw": ""}},
+		Count: ptr.To(int32(1)), HostSelection: api.HostSelection{Labels: map[string]string{wire.LabelPrefix + "gw": ""}},
 	}
 	mirror := &api.RBDMirror{ObjectMeta: meta("mirror")}
 	mirror.Spec.Placement = api.Placement{Count: ptr.To(int32(1)), HostSelection: api.HostSelection{Pattern: "h*"}}

@@ -15,6 +15,7 @@ import json
 import os
 import socket
 import threading
+import uuid
 
 import mgr_module
 import orchestrator
@@ -55,18 +56,26 @@ def _peer():
         return json.load(f)
 
 
+def _send(method, args, call):
+    connection = _Connection(_peer()['socket'])
+    try:
+        headers = {'Content-Type': 'application/json', 'Holdfast-Call': call}
+        connection.request('POST', '/' + method, json.dumps(args), headers)
+        return json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+
+
 def ask(method, args):
     """The answer to a call. Each failure is an OrchestratorError: Ceph shows anything else as a traceback."""
+    call = uuid.uuid4().hex  # a call that is sent twice is done once
     try:
-        connection = _Connection(_peer()['socket'])
         try:
-            connection.request('POST', '/' + method, json.dumps(args), {'Content-Type': 'application/json'})
-            response = connection.getresponse()
-            answer = json.loads(response.read())
-            if not isinstance(answer, dict):
-                raise ValueError('another program answers on its socket')
-        finally:
-            connection.close()
+            answer = _send(method, args, call)
+        except (ConnectionError, http.client.HTTPException):  # as when the agent is started again
+            answer = _send(method, args, call)
+        if not isinstance(answer, dict):
+            raise ValueError('another program answers on its socket')
     except Exception as e:
         raise OrchestratorError('the agent of Holdfast on this host does not answer: {}; check \'holdfast agent\' there'.format(e))
     if 'error' in answer:

@@ -1,0 +1,212 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/wire"
+)
+
+// OrchAdmission holds what the leader writes in the name of 'ceph orch' to the cluster that asked:
+// no other cluster, no machine that another one uses, no data destroyed, no approval.
+type OrchAdmission struct{ Kept Kept }
+
+var _ admission.ValidationInterface = OrchAdmission{}
+
+// Handles says which operations are looked at.
+func (OrchAdmission) Handles(operation admission.Operation) bool {
+	return operation != admission.Connect
+}
+
+// Validate refuses what leaves the cluster. The requests of everybody else pass.
+func (x OrchAdmission) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	u := a.GetUserInfo()
+	cluster, ok := wire.ClusterOf(u.GetName(), u.GetGroups())
+	if !ok || inGroup(u, GroupMasters) || inGroup(u, GroupAdmins) {
+		return nil
+	}
+	w := orchWrite{OrchAdmission: x, cluster: cluster, a: a}
+	var err error
+	if w.before, err = orEmpty(a.GetOldObject() == nil, func() (map[string]any, error) { return content(a.GetOldObject()) }); err == nil {
+		w.after, err = orEmpty(a.GetObject() == nil || a.GetOperation() == admission.Delete,
+			func() (map[string]any, error) { return content(a.GetObject()) })
+	}
+	if err == nil {
+		err = w.judge(ctx)
+	}
+	if err != nil {
+		return admission.NewForbidden(a, err)
+	}
+	return nil
+}
+
+func orEmpty(empty bool, read func() (map[string]any, error)) (map[string]any, error) {
+	if empty {
+		return map[string]any{}, nil
+	}
+	return read()
+}
+
+// orchWrite is one request in the name of 'ceph orch'.
+type orchWrite struct {
+	OrchAdmission
+	cluster types.NamespacedName
+	a       admission.Attributes
+	// before and after are the object, empty where there is none.
+	before, after map[string]any
+}
+
+func (w *orchWrite) judge(ctx context.Context) error {
+	switch resource := w.a.GetResource().GroupResource(); {
+	case resource.Group != api.Group:
+		return errors.New(orchMay)
+	case resource.Resource == "storageclusters":
+		return w.storageCluster()
+	case resource.Resource == "hosts":
+		return w.host(ctx)
+	case resource.Resource == "actions":
+		return w.action(ctx)
+	case resource.Resource == "daemons":
+		return w.daemon()
+	}
+	return w.resource()
+}
+
+// clusterFields are the fields of a StorageCluster that 'ceph orch' writes.
+var clusterFields = [][]string{{"mode"}, {"ceph", "mon"}, {"ceph", "mgr"}, {"ceph", "config"}}
+
+func (w *orchWrite) storageCluster() error {
+	if w.a.GetOperation() != admission.Update {
+		return errors.New("'ceph orch' makes and deletes no cluster")
+	}
+	if !reflect.DeepEqual(without(w.before, clusterFields), without(w.after, clusterFields)) {
+		return errors.New("'ceph orch' may change only spec.mode, spec.ceph.mon, spec.ceph.mgr and spec.ceph.config of its cluster")
+	}
+	return sameMeta(w.before, w.after, nil)
+}
+
+// without is the spec of an object without some of its fields.
+func without(object map[string]any, fields [][]string) map[string]any {
+	spec, _, _ := unstructured.NestedMap(object, "spec") // a copy
+	for _, f := range fields {
+		unstructured.RemoveNestedField(spec, f...)
+	}
+	if ceph, ok := spec["ceph"].(map[string]any); ok && len(ceph) == 0 {
+		delete(spec, "ceph")
+	}
+	return spec
+}
+
+// resource judges what declares a service, a host or disks.
+func (w *orchWrite) resource() error {
+	for _, object := range []map[string]any{w.before, w.after} {
+		if len(object) == 0 {
+			continue
+		}
+		if name := text(object, "cluster"); name != w.cluster.Name {
+			return fmt.Errorf("it belongs to cluster %q, and the call is one of cluster %s", name, w.cluster.Name)
+		}
+	}
+	policy := cmpText(text(w.after, "deletionPolicy"), text(w.before, "deletionPolicy"))
+	if policy == string(api.DeletionWipe) && (w.a.GetOperation() == admission.Delete || text(w.before, "deletionPolicy") != policy) {
+		return errors.New("'ceph orch' destroys no data: its deletionPolicy is Wipe; delete it with 'holdfast delete'")
+	}
+	return nil
+}
+
+func cmpText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// host lets labels be written that belong to 'ceph orch', of hosts that no other cluster uses.
+func (w *orchWrite) host(ctx context.Context) error {
+	if w.a.GetOperation() != admission.Update {
+		return errors.New("'ceph orch' makes and deletes no Host")
+	}
+	if !reflect.DeepEqual(without(w.before, nil), without(w.after, nil)) {
+		return errors.New("'ceph orch' may change only labels of a host")
+	}
+	allowed := func(label string) bool { return strings.HasPrefix(label, wire.LabelPrefix) }
+	if err := sameMeta(w.before, w.after, allowed); err != nil {
+		return err
+	}
+	return w.ownHost(ctx, w.a.GetName())
+}
+
+// ownHost refuses a host that another cluster has daemons on.
+func (w *orchWrite) ownHost(ctx context.Context, host string) error {
+	daemons, err := w.Kept.Daemons(ctx, "", fields.OneTermEqualSelector("spec.host", host).String())
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(daemons, func(d api.Daemon) bool {
+		return d.Namespace != w.cluster.Namespace || d.Spec.Cluster != w.cluster.Name
+	})
+	if i >= 0 {
+		return fmt.Errorf("cluster %s/%s has daemons on host %s, too: use 'holdfast host'", daemons[i].Namespace, daemons[i].Spec.Cluster, host)
+	}
+	return nil
+}
+
+// sameMeta refuses changes of labels, annotations, owners and finalizers. Labels that allowed names
+// may change.
+func sameMeta(before, after map[string]any, allowed func(label string) bool) error {
+	was, is := &unstructured.Unstructured{Object: before}, &unstructured.Unstructured{Object: after}
+	kept := func(labels map[string]string) map[string]string {
+		left := map[string]string{}
+		for k, v := range labels {
+			if allowed == nil || !allowed(k) {
+				left[k] = v
+			}
+		}
+		return left
+	}
+	if !reflect.DeepEqual(kept(was.GetLabels()), kept(is.GetLabels())) {
+		return fmt.Errorf("'ceph orch' may change only labels that begin with %s", wire.LabelPrefix)
+	}
+	if len(was.GetAnnotations())+len(is.GetAnnotations()) > 0 && !reflect.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) {
+		return errors.New("'ceph orch' may change no annotations of it")
+	}
+	if !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) || len(was.GetOwnerReferences()) != len(is.GetOwnerReferences()) {
+		return errors.New("'ceph orch' may change no finalizers and owners")
+	}
+	return nil
+}
+
+// daemonAnnotations are the requests to the planner that 'ceph orch' may leave on a Daemon.
+var daemonAnnotations = []string{"holdfast.io/leave-requested", api.AnnotationStart}
+
+// daemon lets a request to the planner be left on a Daemon of the cluster.
+func (w *orchWrite) daemon() error {
+	if w.a.GetOperation() != admission.Update || text(w.before, "cluster") != w.cluster.Name {
+		return fmt.Errorf("'ceph orch' of cluster %s leaves requests on Daemons of its own cluster alone", w.cluster.Name)
+	}
+	was, is := (&unstructured.Unstructured{Object: w.before}).DeepCopy(), (&unstructured.Unstructured{Object: w.after}).DeepCopy()
+	for _, u := range []*unstructured.Unstructured{was, is} {
+		annotations := u.GetAnnotations()
+		for _, key := range daemonAnnotations {
+			delete(annotations, key)
+		}
+		if len(annotations) == 0 {
+			annotations = nil
+		}
+		u.SetAnnotations(annotations)
+	}
+	if !reflect.DeepEqual(withoutFinalizer(was.Object), withoutFinalizer(is.Object)) {
+		return errors.New("'ceph orch' may change nothing of a Daemon but the annotations " + strings.Join(daemonAnnotations, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/propose"
+)
+
+// Asked answers questions about what would be, while this server leads. It is safe for concurrent use.
+type Asked struct {
+	proposing ProposeConfig
+	all       map[api.StorageType]*engine.Orchestrator
+}
+
+// asked answers with the drivers that orchestrate.
+func (c Config) asked(all map[api.StorageType]*engine.Orchestrator) *Asked {
+	return &Asked{c.proposing(all), all}
+}
+
+// Propose says what would come of a request that the API server has looked at. Each storage system is
+// asked once, for as long as most; one that does not answer is named in Proposal.Silent.
+func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Duration) (p *propose.Proposal, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			a.proposing.Log.Error("panic while planning", "panic", fault, "stack", string(debug.Stack()))
+			err = fmt.Errorf("planning failed: fault in Holdfast (see the log of the leader): %v", fault)
+		}
+	}()
+	objects, err := a.proposing.Plans.Objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	observe := func(ctx context.Context, d engine.Driver, v *engine.View, secrets engine.SecretReader) (any, error) {
+		system, _, err := a.all[d.Type()].Look(ctx, v, secrets, most)
+		return system, err
+	}
+	home := propose.Home{
+		Objects: objects, Drivers: a.proposing.Drivers, Kinds: a.proposing.Kinds, Secrets: a.proposing.Plans.Secrets,
+		Now: time.Now(), Observe: observe,
+	}
+	return propose.Make(ctx, home, r)
+}
+
+// Suppose asks what the plan of a cluster would be if its view were another one; see
+// engine.Orchestrator.Suppose.
+func (a *Asked) Suppose(
+	ctx context.Context, of api.StorageType, cluster types.NamespacedName, change func(*engine.View),
+) (*engine.View, *engine.Plan, error) {
+	return a.all[of].Suppose(ctx, cluster, change)
+}

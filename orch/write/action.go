@@ -1,0 +1,136 @@
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/orch/answer"
+	"github.com/holdfast-storage/holdfast/orch/wire"
+)
+
+// beganWithin bounds the wait for an Action to be taken up, or refused. pollEvery is between two
+// looks.
+const beganWithin, pollEvery = time.Second, 25 * time.Millisecond
+
+// start creates an Action, and waits a moment until it is taken up. The answer is words with how to
+// follow it; an Action that was refused is an error. enough says when it has come far enough.
+func (c *Call) start(ctx context.Context, spec api.ActionSpec, words string, enough func(*api.Action) bool) (string, error) {
+	a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: c.name()}, Spec: spec}
+	if spec.Cluster != "" {
+		a.Namespace = c.View.Cluster.Namespace
+	}
+	err := c.Client.Create(ctx, a)
+	if err != nil && !apierrors.IsAlreadyExists(err) { // there is one if the call was sent before
+		return "", writing(err, "action %s", a.Name)
+	}
+	if err := c.follow(ctx, a, enough); err != nil {
+		return "", err
+	}
+	switch a.Status.State {
+	case api.ActionFailed, api.ActionLost:
+		return "", answer.Errorf("%s (action/%s)", a.Status.Message, a.Name)
+	case api.ActionPendingApproval:
+		words += "\nan administrator has to approve it: holdfast action approve " + a.Name
+	}
+	return fmt.Sprintf("%s\naction/%s (holdfast%s action wait %s)", words, a.Name, inNamespace(a.Namespace), a.Name), nil
+}
+
+// name is that of the Action of this call.
+func (c *Call) name() string {
+	const most = 12
+	return "orch-" + c.ID[:min(len(c.ID), most)]
+}
+
+// inNamespace is the option that names a namespace which is not the default.
+func inNamespace(namespace string) string {
+	if namespace == metav1.NamespaceDefault || namespace == api.SystemNamespace {
+		return ""
+	}
+	return " -n " + namespace
+}
+
+// follow reads an Action until it has ended, waits for approval or has come far enough, or a moment
+// has passed.
+func (c *Call) follow(ctx context.Context, a *api.Action, enough func(*api.Action) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, beganWithin)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(a), a); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("while reading action %s: %w", a.Name, err)
+		}
+		if a.Status.State.Final() || a.Status.State == api.ActionPendingApproval || enough(a) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil // it is recorded, and goes its way
+		case <-tick.C:
+		}
+	}
+}
+
+// accepted says that who carries the Action out has begun, or that it waits for its turn.
+func accepted(a *api.Action) bool {
+	return a.Status.State == api.ActionRunning || a.Status.WaitsFor != ""
+}
+
+// stepDone says that an Action has done one of its steps.
+func stepDone(name string) func(*api.Action) bool {
+	return func(a *api.Action) bool {
+		for _, s := range a.Status.Steps {
+			if s.Name == name && s.State == api.StepDone {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// cancelAll cancels what 'ceph orch' of this cluster asked for and has not ended.
+func cancelAll(ctx context.Context, c *Call) (any, error) {
+	for i := range c.View.Actions {
+		if a := &c.View.Actions[i]; c.mine(a) && !a.Status.State.Final() {
+			if err := c.cancel(ctx, a); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return "", nil
+}
+
+// mine says whether 'ceph orch' of this cluster asked for an Action.
+func (c *Call) mine(a *api.Action) bool { return a.Spec.Requester == wire.User(c.cluster()) }
+
+func (c *Call) cancel(ctx context.Context, a *api.Action) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"want": api.WantCancelled}})
+	if err != nil {
+		return err
+	}
+	return writing(client.IgnoreNotFound(c.Client.Patch(ctx, a.DeepCopy(), client.RawPatch("application/merge-patch+json", patch))), "action %s", a.Name)
+}
+
+// hostAction starts an Action on a host.
+func (c *Call) hostAction(ctx context.Context, kind, host, words string, parameters map[string]api.ActionParameter) (string, error) {
+	spec := api.ActionSpec{Kind: kind, Target: "host/" + host, Host: host, Parameters: parameters}
+	return c.start(ctx, spec, words, accepted)
+}
+
+// onHost is the Action of a kind that is under way on a host, nil where there is none.
+func onHost(v *engine.View, kind, host string) *api.Action {
+	for i := range v.Actions {
+		if a := &v.Actions[i]; a.Spec.Kind == kind && a.Spec.Host == host && !a.Status.State.Final() {
+			return a
+		}
+	}
+	return nil
+}

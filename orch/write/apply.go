@@ -1,0 +1,173 @@
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/answer"
+	"github.com/holdfast-storage/holdfast/orch/apply"
+	"github.com/holdfast-storage/holdfast/orch/spec"
+	"github.com/holdfast-storage/holdfast/propose"
+)
+
+// askedFor is how long the storage system is waited for before an answer.
+const askedFor = 1200 * time.Millisecond
+
+// documents are the arguments of apply and plan.
+type documents struct {
+	Specs       []json.RawMessage `json:"specs"`
+	Spec        json.RawMessage   `json:"spec"`
+	NoOverwrite bool              `json:"no_overwrite"`
+}
+
+// all are the documents; plan calls its list spec.
+func (d documents) all() []json.RawMessage {
+	var list []json.RawMessage
+	if d.Specs == nil && json.Unmarshal(d.Spec, &list) == nil {
+		return list
+	}
+	return d.Specs
+}
+
+// applyAll declares all documents of a call, or none.
+func applyAll(ctx context.Context, c *Call) (any, error) {
+	args, err := read[documents](c)
+	if err != nil {
+		return nil, err
+	}
+	return c.apply(ctx, args.all(), args.NoOverwrite)
+}
+
+// applyOne declares one document.
+func applyOne(ctx context.Context, c *Call) (any, error) {
+	args, err := read[documents](c)
+	if err != nil {
+		return nil, err
+	}
+	words, err := c.apply(ctx, []json.RawMessage{args.Spec}, false)
+	if err != nil {
+		return nil, err
+	}
+	return strings.Join(words, "\n"), nil
+}
+
+// apply checks everything first, and then has an Action carry it out. Of a dry run nothing is written.
+func (c *Call) apply(ctx context.Context, docs []json.RawMessage, noOverwrite bool) ([]string, error) {
+	writes, err := spec.Writes(spec.Request{View: c.View, Docs: docs, NoOverwrite: noOverwrite})
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.check(ctx, writes)
+	if err != nil {
+		return nil, err
+	}
+	words := found.words
+	if spec.Preview(docs) || len(found.changes) == 0 {
+		return words, nil
+	}
+	parameters, err := apply.Parameters(found.changes, c.take())
+	if err != nil {
+		return nil, answer.Errorf("%v", err)
+	}
+	action := api.ActionSpec{
+		Kind: apply.Kind, Target: "storagecluster/" + c.View.Cluster.Name, Cluster: c.View.Cluster.Name, Parameters: parameters,
+	}
+	last := len(words) - 1
+	words[last], err = c.start(ctx, action, words[last], stepDone(apply.StepPersist))
+	return words, err
+}
+
+// checked is what the API server and the planner say of a call.
+type checked struct {
+	// words are the answers, in the words of Ceph.
+	words []string
+	// changes are the writes that change something.
+	changes  []spec.Write
+	proposal *propose.Proposal
+}
+
+// check has the API server look at each object, and the planner at all of them together.
+func (c *Call) check(ctx context.Context, writes []spec.Write) (*checked, error) {
+	found, request := &checked{}, propose.Request{Operation: api.PlanApply}
+	for _, w := range writes {
+		found.words = append(found.words, strings.Join(append([]string{w.Answer}, w.Notes...), "\n"))
+		if w.Object == nil {
+			continue
+		}
+		target, err := c.checkOne(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if !same(target) {
+			found.changes = append(found.changes, w)
+			request.Targets = withTarget(request.Targets, target)
+		}
+	}
+	if len(found.changes) == 0 {
+		return found, nil
+	}
+	var err error
+	if found.proposal, err = c.Home.Propose(ctx, request, askedFor); err != nil {
+		return nil, err
+	}
+	if refused := append(found.proposal.Refused, found.proposal.Foreseen...); len(refused) > 0 {
+		return nil, answer.Errorf("%s", strings.Join(refused, "; "))
+	}
+	return found, nil
+}
+
+func (c *Call) checkOne(ctx context.Context, w spec.Write) (t propose.Target, err error) {
+	t = propose.Target{Unstructured: w.Object, After: w.Object.DeepCopy()}
+	if t.Live, err = live(ctx, c.Client, w.Object); err != nil {
+		return t, err
+	}
+	err = apply.Object(ctx, c.Client, t.After, w.Manager, c.take(), client.DryRunAll)
+	var refusal *answer.Error
+	if err != nil && !errors.As(err, &refusal) {
+		return t, fmt.Errorf("%s: %w", w.Service, err)
+	}
+	return t, err
+}
+
+// same says whether an object stays as it is, whoever applied it.
+func same(t propose.Target) bool {
+	if t.Live == nil {
+		return false
+	}
+	meta := func(u *unstructured.Unstructured) []any { return []any{u.GetLabels(), u.GetAnnotations()} }
+	return reflect.DeepEqual(t.Live.Object["spec"], t.After.Object["spec"]) && reflect.DeepEqual(meta(t.Live), meta(t.After))
+}
+
+// withTarget adds a target. Several documents may be about one object, such as those of mons and of
+// mgrs, and none of these knows of the others: what each sets is put together.
+func withTarget(all []propose.Target, t propose.Target) []propose.Target {
+	for i := range all {
+		if all[i].GroupVersionKind() == t.GroupVersionKind() && all[i].GetName() == t.GetName() {
+			all[i].After.Object = merge(all[i].After.Object, t.Unstructured.Object)
+			return all
+		}
+	}
+	return append(all, t)
+}
+
+// merge puts what a document sets over an object.
+func merge(over, with map[string]any) map[string]any {
+	for key, value := range with {
+		inner, isMap := value.(map[string]any)
+		if old, was := over[key].(map[string]any); isMap && was {
+			over[key] = merge(old, inner)
+		} else {
+			over[key] = value
+		}
+	}
+	return over
+}

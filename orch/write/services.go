@@ -1,0 +1,139 @@
+package write
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/orch/answer"
+	"github.com/holdfast-storage/holdfast/orch/apply"
+)
+
+// managerMode is in whose name spec.mode is applied.
+const managerMode = "ceph-orch.mode"
+
+// pause has the cluster observed only: nothing is changed, as by 'ceph orch pause' of cephadm.
+func pause(ctx context.Context, c *Call) (any, error) { return "", c.setMode(ctx, api.ClusterObserved) }
+
+func resume(ctx context.Context, c *Call) (any, error) { return "", c.setMode(ctx, api.ClusterActive) }
+
+func (c *Call) setMode(ctx context.Context, mode api.ClusterMode) error {
+	u := object("StorageCluster", c.View.Cluster.Namespace, c.View.Cluster.Name)
+	if err := unstructured.SetNestedField(u.Object, string(mode), "spec", "mode"); err != nil {
+		return err
+	}
+	if err := apply.Object(ctx, c.Client, u, managerMode, c.take()); err != nil {
+		return err
+	}
+	c.until(ctx, seenWithin, func(v *engine.View) bool { return v.Cluster.ModeOf() == mode })
+	return nil
+}
+
+// removeService deletes what declares a service. Its data stays, whatever its deletionPolicy says. A
+// service that there is not is no error: 'ceph nfs cluster rm' asks to remove one that may not be
+// there.
+func removeService(ctx context.Context, c *Call) (any, error) {
+	a, err := read[struct {
+		Name  string `json:"service_name"`
+		Force bool   `json:"force"`
+	}](c)
+	if err != nil {
+		return nil, err
+	}
+	kind, id, _ := strings.Cut(a.Name, ".")
+	switch kind {
+	case "mon", "mgr":
+		return nil, answer.Errorf("the service %s cannot be removed: the cluster needs it; lower its count with 'ceph orch apply %s'", kind, kind)
+	case "osd":
+		return c.removeGroup(ctx, id, a.Force)
+	}
+	r := c.resourceOf(kind, id)
+	if r == nil {
+		return fmt.Sprintf("Invalid service '%s'. Use 'ceph orch ls' to list available services.\n", a.Name), nil
+	}
+	if err := c.deleteRetained(ctx, r); err != nil {
+		return nil, err
+	}
+	c.until(ctx, seenWithin, func(v *engine.View) bool {
+		for _, x := range v.Resources {
+			if x.GetUID() == r.GetUID() {
+				return x.GetDeletionTimestamp() != nil
+			}
+		}
+		return true
+	})
+	return "Removed service " + a.Name, nil
+}
+
+// resourceOf is the resource that declares a service, nil where there is none.
+func (c *Call) resourceOf(kind, id string) api.Resource {
+	kinds := map[string]string{"mds": "Filesystem", "rgw": "ObjectStore", "rbd-mirror": "RBDMirror"}
+	for _, r := range c.View.Resources {
+		if r.ResourceKind() == kinds[kind] && (r.GetName() == id || kind == "rbd-mirror" && id == "") {
+			return r
+		}
+	}
+	return nil
+}
+
+// deleteRetained deletes a resource. One whose deletionPolicy is Wipe gets Retain first.
+func (c *Call) deleteRetained(ctx context.Context, r api.Resource) error {
+	u := object(r.ResourceKind(), r.GetNamespace(), r.GetName())
+	there, err := live(ctx, c.Client, u)
+	if err != nil || there == nil || there.GetDeletionTimestamp() != nil {
+		return err
+	}
+	if policy, _, _ := unstructured.NestedString(there.Object, "spec", "deletionPolicy"); policy == string(api.DeletionWipe) {
+		if err := unstructured.SetNestedField(u.Object, string(api.DeletionRetain), "spec", "deletionPolicy"); err != nil {
+			return err
+		}
+		if err := apply.Object(ctx, c.Client, u, "ceph-orch.remove", true); err != nil {
+			return err
+		}
+	}
+	uid := there.GetUID()
+	return writing(client.IgnoreNotFound(c.Client.Delete(ctx, u, client.Preconditions{UID: &uid})), "%s", apply.NameOf(u))
+}
+
+// removeGroup deletes a drive group without OSDs. One with OSDs takes no more disks, if the call is
+// forced; its OSDs stay, as with cephadm.
+func (c *Call) removeGroup(ctx context.Context, id string, force bool) (any, error) {
+	for _, g := range engine.OfKind[*api.DriveGroup](c.View.Resources) {
+		switch {
+		case g.Name != id:
+			continue
+		case len(g.Status.Devices) == 0:
+			return "Removed service osd." + id, c.deleteRetained(ctx, g)
+		case !force:
+			return nil, answer.Errorf("drive group osd.%s has OSDs on %d devices, which stay when it is removed: use --force, "+
+				"or remove them with 'ceph orch osd rm'", id, len(g.Status.Devices))
+		}
+		return fmt.Sprintf("Service osd.%s takes no more disks; its OSDs stay", id), c.hold(ctx, g, api.NewDevicesHold)
+	}
+	return fmt.Sprintf("Invalid service 'osd.%s'. Use 'ceph orch ls' to list available services.\n", id), nil
+}
+
+// hold sets what a drive group does with disks that come later.
+func (c *Call) hold(ctx context.Context, g *api.DriveGroup, policy api.NewDevicePolicy) error {
+	u := object("DriveGroup", g.Namespace, g.Name)
+	if err := unstructured.SetNestedField(u.Object, string(policy), "spec", "newDevices"); err != nil {
+		return err
+	}
+	if err := apply.Object(ctx, c.Client, u, "ceph-orch.new-devices", true); err != nil {
+		return err
+	}
+	c.until(ctx, seenWithin, func(v *engine.View) bool {
+		for _, x := range engine.OfKind[*api.DriveGroup](v.Resources) {
+			if x.Name == g.Name {
+				return x.Spec.NewDevices == policy
+			}
+		}
+		return true
+	})
+	return nil
+}
