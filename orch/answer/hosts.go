@@ -6,14 +6,11 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/spec"
 )
 
-// LabelPrefix begins the labels of Hosts that 'ceph orch host label' shows and sets: label NAME is
-// ceph.holdfast.io/label.NAME.
-const LabelPrefix = "ceph.holdfast.io/label."
-
-// noSchedule is the label by which Ceph shows a host that is drained.
-const noSchedule = "_no_schedule"
+// LabelPrefix begins the labels of Hosts that belong to 'ceph orch'.
+const LabelPrefix = spec.LabelPrefix
 
 // Host is a HostSpec.
 type Host struct {
@@ -63,7 +60,7 @@ func labels(h *api.Host) []string {
 		}
 	}
 	if h.ModeOf() == api.HostDrain {
-		all = append(all, noSchedule)
+		all = append(all, spec.LabelNoSchedule)
 	}
 	slices.Sort(all)
 	return all
