@@ -38,6 +38,12 @@ type FilesystemSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
+	// Pools says who decides on the pools. With Existing the file system is as Ceph has it, such as one of 'ceph fs volume
+	// create': Holdfast makes neither it nor pools, changes no pool, and runs the MDSs. Leave metadataPool and dataPools
+	// out then; deletionPolicy must be Retain.
+	// +optional
+	// +kubebuilder:default=Managed
+	Pools FilesystemPools `json:"pools,omitempty"`
 	// MetadataPool keeps names, directories and attributes. It is called NAME-metadata in Ceph, and is replicated.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.erasureCoded)",message="the metadata pool has to be replicated: Ceph keeps no metadata in an erasure-coded one"
@@ -77,6 +83,18 @@ type FilesystemSpec struct {
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// FilesystemPools says who decides on the pools of a filesystem.
+// +kubebuilder:validation:Enum=Managed;Existing
+type FilesystemPools string
+
+// Who decides on the pools.
+const (
+	// PoolsManaged: the Filesystem declares them.
+	PoolsManaged FilesystemPools = "Managed"
+	// PoolsExisting: they are as Ceph has them.
+	PoolsExisting FilesystemPools = "Existing"
+)
 
 // FilesystemPool is a pool of a filesystem. Its fields are those of a Pool.
 // +kubebuilder:validation:XValidation:rule="!(has(self.replicated) && has(self.erasureCoded))",message="a pool is either replicated or erasureCoded"

@@ -8,30 +8,19 @@ package answer
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/orch/refusal"
 )
 
-// Error is an answer that Ceph shows to its user: "Error EINVAL: message".
-type Error struct {
-	// Errno is the number of the error, negative, as Ceph's OrchestratorError has it.
-	Errno int `json:"errno"`
-	// Message is one sentence: state, cause, next step.
-	Message string `json:"error"`
-}
-
-// Error is the sentence alone.
-func (e *Error) Error() string { return e.Message }
+// Error is an answer that Ceph shows to its user.
+type Error = refusal.Error
 
 // Errorf makes an Error with the errno of wrong input, -EINVAL.
-func Errorf(format string, values ...any) *Error {
-	return &Error{Errno: -int(syscall.EINVAL), Message: fmt.Sprintf(format, values...)}
-}
+func Errorf(format string, values ...any) *Error { return refusal.Errorf(format, values...) }
 
 // Call is one call of a method of Ceph's class Orchestrator.
 type Call struct {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
+	"github.com/holdfast-storage/holdfast/orch/spec"
 )
 
 // paramAddress is the parameter of a Ceph daemon that has its address (driver/ceph, ParamAddress).
@@ -88,10 +88,10 @@ func (c *Call) daemons() []Daemon {
 
 // describe describes a daemon by itself.
 func describe(d *api.Daemon, osds map[string]string) Daemon {
-	row := Daemon{Type: typeOf(d), ID: d.Spec.ID, Host: d.Spec.Host, Version: d.Status.Version}
+	row := Daemon{Type: spec.TypeOf(d), ID: d.Spec.ID, Host: d.Spec.Host, Version: d.Status.Version}
 	row.IP = d.Spec.Parameters[paramAddress]
 	row.Affinity = osds[d.Name]
-	row.Service = serviceOf(d, row.Affinity)
+	row.Service = spec.ServiceOf(d, row.Affinity)
 	row.Status, row.StatusText = statusOf(d)
 	if d.Status.Started != nil {
 		row.Started = stamp(d.Status.Started.Time)
@@ -104,39 +104,6 @@ func describe(d *api.Daemon, osds map[string]string) Daemon {
 		}
 	}
 	return row
-}
-
-// NameOf is what Ceph calls a daemon: osd.3.
-func NameOf(d *api.Daemon) string { return typeOf(d) + "." + d.Spec.ID }
-
-// typeOf is how Ceph calls the type of a daemon: mon, rgw, rbd-mirror, nfs.
-func typeOf(d *api.Daemon) string {
-	if d.Spec.Type == ganesha.Type {
-		return "nfs"
-	}
-	return strings.TrimPrefix(d.Spec.Type, "ceph-")
-}
-
-// serviceOf is the service that a daemon belongs to, as ServiceSpec.service_name makes it.
-func serviceOf(d *api.Daemon, group string) string {
-	switch kind := typeOf(d); kind {
-	case "osd":
-		if group == "" {
-			return kind
-		}
-		return kind + "." + group
-	case "mds": // mds.home-a is one of filesystem home
-		if at := strings.LastIndex(d.Spec.ID, "-"); at > 0 {
-			return kind + "." + d.Spec.ID[:at]
-		}
-		return kind + "." + d.Spec.ID
-	case "rgw":
-		return kind + "." + d.Spec.Parameters[rgw.ParamStore]
-	case "nfs":
-		return kind + "." + d.Spec.ID
-	default:
-		return kind
-	}
 }
 
 // statusOf is the state of a daemon by the word of its agent.

@@ -6,11 +6,9 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/spec"
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
-
-// noSchedule is the label by which Ceph shows a host that is drained.
-const noSchedule = "_no_schedule"
 
 // Host is a HostSpec.
 type Host struct {
@@ -60,7 +58,7 @@ func labels(h *api.Host) []string {
 		}
 	}
 	if h.ModeOf() == api.HostDrain {
-		all = append(all, noSchedule)
+		all = append(all, spec.LabelNoSchedule)
 	}
 	slices.Sort(all)
 	return all

@@ -99,7 +99,9 @@ type checked struct {
 func (c *Call) check(ctx context.Context, writes []spec.Write) (*checked, error) {
 	found, request := &checked{}, propose.Request{Operation: api.PlanApply}
 	for _, w := range writes {
-		found.words = append(found.words, strings.Join(append([]string{w.Answer}, w.Notes...), "\n"))
+		if w.Answer != "" {
+			found.words = append(found.words, strings.Join(append([]string{w.Answer}, w.Notes...), "\n"))
+		}
 		if w.Object == nil {
 			continue
 		}

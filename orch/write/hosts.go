@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/orch/answer"
 	"github.com/holdfast-storage/holdfast/orch/apply"
+	"github.com/holdfast-storage/holdfast/orch/spec"
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
@@ -63,7 +64,7 @@ func addLabel(ctx context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Label == "_no_schedule" {
+	if a.Label == spec.LabelNoSchedule {
 		return nil, answer.Errorf("the label _no_schedule shows that a host is drained: run 'ceph orch host drain %s'", h.Name)
 	}
 	return fmt.Sprintf("Added label %s to host %s", a.Label, h.Name), c.label(ctx, h, a.Label, map[string]any{wire.LabelPrefix + a.Label: ""})

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/orch/answer"
 	"github.com/holdfast-storage/holdfast/orch/apply"
+	"github.com/holdfast-storage/holdfast/orch/spec"
 )
 
 // managerMode is in whose name spec.mode is applied.
@@ -105,7 +106,7 @@ func (c *Call) deleteRetained(ctx context.Context, r api.Resource) error {
 func (c *Call) removeGroup(ctx context.Context, id string, force bool) (any, error) {
 	for _, g := range engine.OfKind[*api.DriveGroup](c.View.Resources) {
 		switch {
-		case g.Name != id:
+		case spec.GroupID(g) != id:
 			continue
 		case len(g.Status.Devices) == 0:
 			return "Removed service osd." + id, c.deleteRetained(ctx, g)
