@@ -136,11 +136,7 @@ def _daemon(row):
 
 
 def _spec(doc):
-    """A ServiceSpec. One of OSDs that were not made by a drive group lacks what from_json asks for."""
-    if doc.get('unmanaged'):
-        spec = ServiceSpec(**_known(ServiceSpec, doc))
-    else:
-        spec = ServiceSpec.from_json(doc)
+    spec = ServiceSpec.from_json(doc)
     if not PICKLES:
         # Python 3.13 keeps attributes of types by numbers that types of two interpreters share. The interpreter that this
         # object goes to would take __dict__ of this class, which to_json reads, for that of its own.

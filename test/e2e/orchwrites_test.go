@@ -1,0 +1,208 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/home"
+)
+
+// TestOrchWrites runs a session of 'ceph orch' on a real cluster of four hosts, of which one has yet to be added: each command
+// with what it has to answer.
+func TestOrchWrites(t *testing.T) {
+	begin(t)
+	b := newBed(t, 4, 2)
+	b.mustApply(orchManifest(b))
+	b.awaitOrch()
+	s := &session{b}
+	for _, part := range []struct {
+		name string
+		do   func()
+	}{{"hosts", s.hosts}, {"mons and mgrs", s.monsAndMgrs}, {"file systems", s.filesystems}, {"gateways", s.gateways}, {"maintenance", s.maintenance}} {
+		if !t.Run(part.name, func(t *testing.T) { b.T = t; part.do() }) {
+			break
+		}
+	}
+	b.T = t
+	b.noOrphans()
+}
+
+// orchManifest declares a cluster without the numbers that 'ceph orch' is to set, on all hosts but the last.
+func orchManifest(b *bed) string {
+	wanted := home.SpecFor(b.Lab, 3, 2, 2)
+	wanted.Interval = "2s"
+	delete(wanted.Devices, "h4")
+	text := wanted.YAML()
+	return strings.Replace(text, "    mon: {count: 3}\n    mgr: {count: 2}\n", "    orch: {state: Enabled}\n", 1)
+}
+
+// session is a user of 'ceph orch'.
+type session struct{ *bed }
+
+// says runs 'ceph ARGS', which has to succeed and to say all of the texts.
+func (s *session) says(args string, texts ...string) string {
+	s.Helper()
+	out, err := s.try(args)
+	if err != nil {
+		s.Errorf("ceph %s: %v", args, err)
+		return out
+	}
+	s.has(args, out, texts)
+	return out
+}
+
+// refuses runs 'ceph ARGS', which has to fail and to say all of the texts.
+func (s *session) refuses(args string, texts ...string) {
+	s.Helper()
+	out, err := s.try(args)
+	if err == nil {
+		s.Errorf("ceph %s was not refused:\n%s", args, out)
+	}
+	if strings.Contains(out, "Traceback") {
+		s.Errorf("ceph %s ends with a traceback", args)
+	}
+	s.has(args, out, texts)
+}
+
+func (s *session) has(args, out string, texts []string) {
+	s.Helper()
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			s.Errorf("ceph %s does not say %q:\n%s", args, text, out)
+		}
+	}
+}
+
+func (s *session) try(args string) (string, error) {
+	out, err := s.Holdfast(append([]string{"ceph", "shell", "--", "ceph"}, strings.Fields(args)...)...)
+	if err != nil {
+		return err.Error(), err
+	}
+	return out, nil
+}
+
+// file is the path of a file with documents, on the host where commands run.
+func (s *session) file(name, text string) string {
+	const dir = "var/lib/holdfast"
+	if err := os.WriteFile(filepath.Join(s.Lab.Host(1).Path(dir), name), []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return filepath.Join("/"+dir, name)
+}
+
+// becomes waits until a command says a text.
+func (s *session) becomes(args, text string) {
+	s.Helper()
+	s.await("'ceph "+args+"' to say "+text, func() error {
+		if out, err := s.try(args); err != nil || !strings.Contains(out, text) {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+func (s *session) hosts() {
+	s.says("orch host add h4", "Added host 'h4'")
+	s.says("orch host ls", "h4")
+	s.refuses("orch host add h9 192.0.2.9", "h9", "holdfast token create")
+	s.says("orch host label add h4 gw", "Added label gw to host h4")
+	s.says("orch host ls -f json", `"gw"`)
+	s.says("orch host label rm h4 gw", "Removed label gw from host h4")
+	s.refuses("orch host label rm h4 gw", "no label gw")
+	s.refuses("orch host set-addr h4 192.0.2.9", "does not report the address")
+	s.says("orch host ok-to-stop h4", "presumed safe to stop host h4")
+	s.refuses("orch host ok-to-stop nosuch", "nosuch")
+}
+
+func (s *session) monsAndMgrs() {
+	s.says("orch apply mon --placement=3 --dry-run", "SERVICESPEC")
+	s.says("orch apply mon 3", "Scheduled mon update")
+	s.refuses("orch apply mon 2", "odd")
+	s.refuses("orch apply mon --placement=label:none", "selects no host")
+	s.refuses("orch apply mon --placement=nosuch", "nosuch")
+	s.says("orch apply mgr --placement=3 --dry-run", "SERVICESPEC", "mgr")
+	s.says("orch ls mgr", "2/2")
+	s.says("orch apply mgr 3", "Scheduled mgr update", "action/orch-")
+	s.becomes("orch ls mgr", "3/3")
+	s.says("orch ls mgr --export", "count: 3")
+	s.says("orch apply mgr 2", "Scheduled mgr update")
+	s.becomes("orch ls mgr", "2/2")
+	s.refuses("orch rm mon", "mon")
+	s.says("orch rm nosuch", "Invalid service 'nosuch'")
+	s.refuses("orch apply -i "+s.file("unknown.yaml", "service_type: mds\nservice_id: home\nplacement: {count: 2}\nspec: {bogus: 1}\n"), "bogus")
+	export := s.says("orch ls --export", "service_type: mon")
+	before := s.cluster()
+	s.says("orch apply -i " + s.file("export.yaml", export))
+	if after := s.cluster(); after.Generation != before.Generation {
+		s.Errorf("what was exported changes the cluster when it is applied again:\n%s", export)
+	}
+	s.says("orch pause")
+	s.says("orch status", "Paused: Yes")
+	s.says("orch resume")
+	s.says("orch status", "Paused: No")
+	s.says("orch cancel")
+}
+
+// cluster is the StorageCluster as it is.
+func (s *session) cluster() api.StorageCluster {
+	s.Helper()
+	c, err := read[api.StorageCluster](s.bed, 1, "storageclusters", "ceph")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return c
+}
+
+func (s *session) filesystems() {
+	s.says("fs volume create home")
+	s.becomes("orch ls mds", "mds.home")
+	s.becomes("fs status home", "active")
+	s.says("fs volume info home", "pools")
+	s.says("orch apply mds home --placement=3", "Scheduled mds.home update")
+	s.becomes("orch ls mds", "3/3")
+	s.says("fs volume rm home --yes-i-really-mean-it")
+	s.await("the file system to be gone", func() error {
+		if out, err := s.try("orch ls mds"); err != nil || strings.Contains(out, "mds.home") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	if out := s.says("fs ls"); strings.Contains(out, "home") {
+		s.Errorf("the file system came back: %s", out)
+	}
+}
+
+func (s *session) gateways() {
+	s.says("orch apply rgw s3 --port=8000 --placement=2", "Scheduled rgw.s3 update")
+	s.becomes("orch ls rgw", "2/2")
+	s.refuses("orch apply rgw s4 --realm=r --zone=z", "realm")
+	s.says("orch ls rgw -f yaml", "service_id: s3")
+	s.says("orch rm rgw.s3", "Removed service rgw.s3")
+	s.await("the gateways to be gone", func() error {
+		if out, err := s.try("orch ps --daemon-type rgw"); err != nil || strings.Contains(out, "rgw.s3") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	s.refuses("orch apply ingress rgw.s3", "not support")
+}
+
+func (s *session) maintenance() {
+	s.says("orch host maintenance enter h3", "h3", "action/orch-")
+	s.becomes("orch host ls", "Maintenance")
+	s.refuses("orch host maintenance enter h2", "h2")
+	s.says("orch host maintenance exit h3", "h3")
+	s.await("the host to be back", func() error {
+		if out, err := s.try("orch host ls"); err != nil || strings.Contains(out, "Maintenance") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	s.says("orch host drain h4", "h4")
+	s.becomes("orch host ls", "_no_schedule")
+	s.says("orch host rm h4", "Removed")
+}
