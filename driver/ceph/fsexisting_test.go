@@ -70,7 +70,9 @@ func TestFilesystem_existingGone(t *testing.T) {
 		if all := f.ceph.Filesystems(); len(all) > 0 || len(f.ceph.Pools()) != pools {
 			t.Errorf("%s: %v, %v", when, all, f.ceph.Pools())
 		}
-		i := slices.IndexFunc(p.Decisions, func(d api.Decision) bool { return d.Object == "filesystem/home" && d.Verdict == api.VerdictWait })
+		i := slices.IndexFunc(p.Decisions, func(d api.Decision) bool {
+			return d.Object == "filesystem/home" && d.Verdict == api.VerdictWait
+		})
 		if i < 0 || p.Decisions[i].Reason != api.ReasonNotReady || f.filesystems[0].Status.State != api.ResourcePending {
 			t.Errorf("%s: %v, %+v", when, p.Decisions, f.filesystems[0].Status)
 		}
@@ -84,7 +86,8 @@ func TestFilesystem_existingGone(t *testing.T) {
 	f.ceph.DropPool("cephfs.home.data")
 	pools = len(f.ceph.Pools())
 	f.settle(t)
-	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonDeletedOutside, "1", "'holdfast recreate filesystem home --lost 1'")
+	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonDeletedOutside, "1",
+		"'holdfast recreate filesystem home --lost 1'")
 	recreate(f.filesystems[0], "1")
 	wantNone("after the loss was accepted")
 
@@ -107,8 +110,10 @@ func TestFilesystem_existingRefused(t *testing.T) {
 		f := volumeOn(3)
 		change(f.filesystems[0])
 		p := f.settle(t)
-		i := slices.IndexFunc(p.Decisions, func(d api.Decision) bool { return d.Verdict == api.VerdictRefuse })
-		if i < 0 || p.Decisions[i].Reason != api.ReasonInvalidSpec || !strings.HasPrefix(p.Decisions[i].Object, "filesystem/") {
+		i := slices.IndexFunc(p.Decisions, func(d api.Decision) bool {
+			return d.Verdict == api.VerdictRefuse && strings.HasPrefix(d.Object, "filesystem/")
+		})
+		if i < 0 || p.Decisions[i].Reason != api.ReasonInvalidSpec {
 			t.Errorf("%s: %v", name, p.Decisions)
 		}
 	}

@@ -276,7 +276,7 @@ var unsupported = map[string]string{
 	"data_allocate_fraction": "an OSD takes its whole disk: leave the field out",
 	"method":                 "Holdfast divides disks by partitions: leave the field out",
 	"tpm2":                   "keys of encrypted OSDs are in Secrets: leave the field out",
-	"osd_id_claims":          "'ceph orch osd rm ID --replace' keeps the number of an OSD: use that, and leave the field out",
+	"osd_id_claims":          "'ceph orch osd rm ID --replace' keeps the number of an OSD: leave the field out",
 
 	"rgw_realm":                    noMultisite,
 	"rgw_zone":                     noMultisite,

@@ -43,8 +43,8 @@ func (c *call) osd(d *document) []Write {
 		o.SetAnnotations(map[string]string{AnnotationID: d.id})
 	}
 	if policy == api.NewDevicesReport {
-		p.note(d, "disks that come later are reported, not taken; to have them taken, set spec.ceph.orch.newDevices: Take in "+
-			"StorageCluster %s and apply this again", c.view.Cluster.Name)
+		p.note(d, "disks that come later are reported, not taken; to have them taken, set spec.ceph.orch.newDevices: "+
+			"Take in StorageCluster %s and apply this again", c.view.Cluster.Name)
 	}
 	writes := []Write{d.write(o, p.notes...)}
 	if w := c.osdOptions(d); w != nil {
