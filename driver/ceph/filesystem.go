@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/fsspec"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -34,10 +35,6 @@ type fsPlan struct {
 
 // line is what the filesystem's commands are about, and depend on.
 func (x *fsPlan) line() string { return engine.ResourceObject(x.Filesystem) }
-
-func (x *fsPlan) refuse(reason api.Reason, format string, args ...any) {
-	x.refusals.refuse(reason, format, args...)
-}
 
 // activeMDS and standbyMDS read the spec. The API server sets the defaults; a plan of a file that was never sent to it has to do without.
 func activeMDS(f *api.Filesystem) int { return max(1, int(f.Spec.ActiveMDS)) }
@@ -103,6 +100,9 @@ func (p *planner) planFilesystems() {
 
 // shapeFS makes the pools of a filesystem. One that is there already keeps the names that its metadata pool and its first data pool have.
 func (p *planner) shapeFS(x *fsPlan) {
+	if fsspec.IsExisting(x.Filesystem) {
+		return
+	}
 	metadata, first := x.Name+"-metadata", x.Name+"-data"
 	if x.have != nil && len(x.have.DataPools) > 0 {
 		metadata, first = cmp.Or(p.poolName(x.have.MetadataPool), metadata), cmp.Or(p.poolName(x.have.DataPools[0]), first)
@@ -167,31 +167,16 @@ func (p *planner) checkFS(x *fsPlan) {
 		x.refusals = append(x.refusals, pool.refusals.of("pool "+pool.Name)...)
 		x.waits = append(x.waits, pool.waits.of("pool "+pool.Name)...)
 	}
-	for _, g := range x.Spec.SubvolumeGroups {
-		if g.Quota != nil && g.Quota.Sign() <= 0 {
-			x.refuse(api.ReasonInvalidSpec,
-				"the quota of subvolume group %s must be above zero, such as 100Gi; for no quota, remove it", g.Name)
+	x.refusals = append(x.refusals, fsspec.Refusals(x.Filesystem)...)
+	switch existing := fsspec.IsExisting(x.Filesystem); {
+	case existing && x.have == nil && p.fsKnown():
+		x.waits.add(fsspec.Await(x.Filesystem))
+	case !existing && x.have != nil:
+		var names []string
+		for _, pool := range x.pools[1:] {
+			names = append(names, pool.Name)
 		}
-		if g.Quota != nil && !wholeBytes(*g.Quota) {
-			x.refuse(api.ReasonInvalidSpec,
-				"the quota of subvolume group %s must be whole bytes: m means thousandths; write Mi, such as 500Mi", g.Name)
-		}
-	}
-	if x.have == nil {
-		return
-	}
-	for i, id := range x.have.DataPools {
-		name := p.poolName(id)
-		at := slices.IndexFunc(x.pools[1:], func(pool *poolPlan) bool { return pool.Name == name })
-		switch {
-		case name == "":
-		case at < 0:
-			x.refuse(api.ReasonWouldLoseData, "spec.dataPools lacks pool %s, which the filesystem has in Ceph: Holdfast "+
-				"removes no data pool, because it may hold files; list the pool, or rename the Filesystem", name)
-		case i == 0 && at > 0:
-			x.refuse(api.ReasonInvalidSpec,
-				"pool %s is the filesystem's first data pool, which cannot change: list it first", name)
-		}
+		x.refusals = append(x.refusals, fsspec.Misfits(x.have.DataPools, p.poolName, names)...)
 	}
 }
 
@@ -258,7 +243,7 @@ func (p *planner) makeFS(x *fsPlan) *FS {
 			map[string]string{paramMetadata: x.pools[0].Name, paramData: x.pools[1].Name}, "it is declared")
 		have = &FS{MaxMDS: 1, StandbyWanted: 1}
 	}
-	for _, pool := range x.pools[2:] {
+	for _, pool := range x.pools[min(2, len(x.pools)):] {
 		if pool.have == nil || !slices.Contains(have.DataPools, pool.have.ID) {
 			p.fsCommand(x, api.ReasonDeclared, verbFSAddPool, map[string]string{paramData: pool.Name}, "pool %s was declared",
 				pool.Name)

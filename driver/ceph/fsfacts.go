@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -128,9 +126,6 @@ func wantsGroups(f *api.Filesystem) bool {
 		return !slices.ContainsFunc(f.Status.SubvolumeGroups, func(have api.SubvolumeGroup) bool { return have.Name == g.Name && groupQuota(have) == groupQuota(g) })
 	})
 }
-
-// wholeBytes says whether a size is a whole number of bytes: 500m is half of one.
-func wholeBytes(q resource.Quantity) bool { return q.CmpInt64(q.Value()) == 0 }
 
 // groupQuota is how many bytes a group may hold; zero for any number.
 func groupQuota(g api.SubvolumeGroup) int64 {

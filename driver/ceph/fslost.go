@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/fsspec"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -51,10 +52,7 @@ func (p *planner) fsLost(x *fsPlan) *loss {
 		return nil
 	}
 	l := p.fsGone(x)
-	l.id, l.anew = strconv.FormatInt(x.id, 10), "creates a new, empty one"
-	if len(p.fsPoolsLeft(x)) > 0 {
-		l.anew += ", once its old pools have other names"
-	}
+	l.id, l.anew = strconv.FormatInt(x.id, 10), fsspec.Anew(x.Filesystem, len(p.fsPoolsLeft(x)) > 0)
 	if x.have != nil {
 		l.reason, l.anew = api.ReasonNameTaken, fmt.Sprintf("accepts filesystem %s (id %d) as this one", x.Name, x.have.ID)
 		l.why = fmt.Sprintf("Ceph's filesystem %s has another id (%d) than the recorded one: %s", x.Name, x.have.ID, l.why)

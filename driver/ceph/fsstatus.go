@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/fsspec"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/cephreport"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -54,6 +55,9 @@ func (p *planner) tellFS(x *fsPlan, s *api.FilesystemStatus) {
 	}
 	if x.have == nil {
 		return
+	}
+	if fsspec.IsExisting(x.Filesystem) {
+		s.Pools = fsspec.Noted(x.have.MetadataPool, x.have.DataPools, p.poolName)
 	}
 	var active, standby []string
 	for _, rank := range slices.Sorted(maps.Keys(x.have.MDS)) {
@@ -240,7 +244,7 @@ func (p *planner) judgeRanks(x *fsPlan) (state api.ResourceState, texts []string
 // endService lets the MDS of a filesystem go that is being deleted: when it is gone from Ceph, or is to stay there and nobody uses it.
 func (p *planner) endService(x *fsPlan) {
 	use := p.inUse(x)
-	keeps := x.Spec.DeletionPolicy != api.DeletionWipe
+	keeps := !fsspec.IsWiped(x.Filesystem)
 	if p.fsKnown() && use.None() && (x.have == nil || keeps || !x.owns()) {
 		x.service.count, x.service.least = 0, 0
 	}
@@ -276,7 +280,7 @@ func (p *planner) inUse(x *fsPlan) (none engine.Objection) {
 // dropFS takes a filesystem away that is being deleted, with its pools; it says whether the Filesystem may go.
 func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 	s.State, s.Message = api.ResourceDeleting, ""
-	wipe := x.Spec.DeletionPolicy == api.DeletionWipe
+	wipe := fsspec.IsWiped(x.Filesystem)
 	var busy, wait engine.Objection
 	if p.fsKnown() {
 		busy = p.inUse(x)

@@ -93,7 +93,8 @@ func (c *call) options(d *document, section string) map[string]any {
 // networks takes out the networks that daemons listen in, where they are those of the cluster.
 func (c *call) networks(d *document) {
 	public := c.view.Cluster.Spec.Network.Public
-	if networks, err := texts(d.fields["networks"]); err == nil && public != "" && slices.Equal(networks, []string{public}) {
+	networks, err := texts(d.fields["networks"])
+	if err == nil && public != "" && slices.Equal(networks, []string{public}) {
 		delete(d.fields, "networks")
 	}
 }

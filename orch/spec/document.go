@@ -268,6 +268,7 @@ var unsupported = map[string]string{
 	"crush_locations": "a host's labels say where it is, such as topology.holdfast.io/rack: label the Host",
 	"oob":             "Holdfast does not reach management controllers: leave it out",
 
+	"actuators":              "Holdfast does not know how many actuators a disk has: leave it out",
 	"journal_devices":        onlyBlueStore,
 	"journal_size":           onlyBlueStore,
 	"objectstore":            onlyBlueStore,
@@ -275,7 +276,7 @@ var unsupported = map[string]string{
 	"data_allocate_fraction": "an OSD takes its whole disk: leave the field out",
 	"method":                 "Holdfast divides disks by partitions: leave the field out",
 	"tpm2":                   "keys of encrypted OSDs are in Secrets: leave the field out",
-	"osd_id_claims":          "Holdfast keeps the number of an OSD that is replaced ('ceph orch osd rm ID --replace'): leave it out",
+	"osd_id_claims":          "'ceph orch osd rm ID --replace' keeps the number of an OSD: leave the field out",
 
 	"rgw_realm":                    noMultisite,
 	"rgw_zone":                     noMultisite,

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -35,9 +36,9 @@ func (c *call) host(d *document) []Write {
 	d.location(h, labels)
 
 	first := d.write(c.node(d, h, addr))
-	first.Answer = fmt.Sprintf("Added host '%s' with addr '%s'", d.id, or(addr, d.id))
+	first.Answer = fmt.Sprintf("Added host '%s' with addr '%s'", d.id, cmp.Or(addr, d.id))
 	writes := []Write{first}
-	if len(labels) > 0 {
+	if !c.isLabelled(h.Name, labels) {
 		w := d.write(hostObject(h.Name, labels))
 		w.Answer = ""
 		writes = append(writes, w)
@@ -45,11 +46,14 @@ func (c *call) host(d *document) []Write {
 	return writes
 }
 
-func or(a, b string) string {
-	if a == "" {
-		return b
+// isLabelled says whether a host of the view has labels already.
+func (c *call) isLabelled(name string, labels map[string]string) bool {
+	for i := range c.view.Hosts {
+		if c.view.Hosts[i].Name == name {
+			return len(labels) == 0 || selects(labels, c.view.Hosts[i].Labels)
+		}
 	}
-	return a
+	return false
 }
 
 // address refuses an address that is not the host's.
@@ -59,7 +63,7 @@ func (d *document) address(h *api.Host, addr string) {
 	}
 	if !slices.ContainsFunc(h.Status.Addresses, func(has string) bool { return sameAddress(has, addr) }) {
 		d.refuse("addr", "%s is not an address of host %s, which has %s: leave it out, or give one of these",
-			addr, d.id, or(strings.Join(h.Status.Addresses, ", "), "reported none yet"))
+			addr, d.id, cmp.Or(strings.Join(h.Status.Addresses, ", "), "reported none yet"))
 	}
 }
 

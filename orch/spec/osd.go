@@ -43,8 +43,8 @@ func (c *call) osd(d *document) []Write {
 		o.SetAnnotations(map[string]string{AnnotationID: d.id})
 	}
 	if policy == api.NewDevicesReport {
-		p.notes = append(p.notes, fmt.Sprintf("%s: disks that come later are reported, not taken; set spec.ceph.orch.newDevices: "+
-			"Take in StorageCluster %s and apply this again to have them taken", d.service, c.view.Cluster.Name))
+		p.note(d, "disks that come later are reported, not taken; to have them taken, set spec.ceph.orch.newDevices: "+
+			"Take in StorageCluster %s and apply this again", c.view.Cluster.Name)
 	}
 	writes := []Write{d.write(o, p.notes...)}
 	if w := c.osdOptions(d); w != nil {
@@ -55,18 +55,15 @@ func (c *call) osd(d *document) []Write {
 	return writes
 }
 
-// osdOptions are the options of Ceph that a document sets for OSDs, in the StorageCluster. Those that
-// an earlier document set, and this one does not, go.
+// osdOptions are the options of Ceph that a document sets for OSDs, in the StorageCluster. Ceph 16
+// knows no such field in documents of OSDs, so none is exported: one that is missing takes nothing
+// back.
 func (c *call) osdOptions(d *document) *unstructured.Unstructured {
 	options := c.options(d, kindOSD)
-	if options == nil && len(c.ceph().Config[kindOSD]) == 0 {
+	if options == nil {
 		return nil
 	}
-	spec := fields{}
-	if options != nil {
-		spec.put("ceph", map[string]any{"config": options})
-	}
-	return c.object(kindCluster, c.view.Cluster.Name, spec)
+	return c.object(kindCluster, c.view.Cluster.Name, fields{"ceph": map[string]any{"config": options}})
 }
 
 // group is the DriveGroup of a document, or nil.
@@ -179,7 +176,6 @@ func (d *document) size(name string) string {
 func (c *documents) declaredGroup(g *api.DriveGroup) {
 	document := newDocument(kindOSD, GroupID(g), selectionOf(c.view, &g.Spec.Placement))
 	document.put("unmanaged", g.Spec.NewDevices == api.NewDevicesHold)
-	document.put("config", c.config(kindOSD))
 	disks, ok := disksOf(&g.Spec)
 	if !ok { // Ceph has no words for it
 		document["unmanaged"], disks = true, allDevices()

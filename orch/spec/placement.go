@@ -79,8 +79,7 @@ func (c *call) find(d *document, p *placement) {
 		}
 	}
 	if len(others) > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("%s: the placement also selects hosts that have nothing of the cluster yet: %s",
-			d.service, words.Few(others)))
+		p.note(d, "the placement also selects hosts that have nothing of the cluster yet: %s", words.Few(others))
 	}
 }
 
@@ -93,10 +92,15 @@ func (p *placement) number(d *document, otherwise int64) int64 {
 	case p.IsEmpty():
 		return otherwise
 	case len(p.Hosts) == 0:
-		p.notes = append(p.notes, fmt.Sprintf("%s: the placement selects %s now, and the number of daemons stays %d when "+
-			"that changes", d.service, words.Plural(len(p.hosts), "host"), len(p.hosts)))
+		p.note(d, "the placement selects %s now, and the number of daemons stays %d when that changes",
+			words.Plural(len(p.hosts), "host"), len(p.hosts))
 	}
 	return int64(len(p.hosts))
+}
+
+// note adds a sentence for the user.
+func (p *placement) note(d *document, format string, values ...any) {
+	p.notes = append(p.notes, d.service+": "+fmt.Sprintf(format, values...))
 }
 
 // object is the selection as resources have it.

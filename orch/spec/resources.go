@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"fmt"
 	"regexp"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -41,8 +40,8 @@ func resourceOf[T api.Resource](v *engine.View, name string) (found T, ok bool) 
 // Ceph has it.
 func (c *call) mds(d *document) []Write {
 	if !filesystemName.MatchString(d.id) {
-		d.refuse("service_id", "a Filesystem has at most 40 lower-case letters, digits and hyphens and begins with a letter: "+
-			"give the file system such a name ('ceph fs rename')")
+		d.refuse("service_id", "the name of a Filesystem has at most 40 lower-case letters, digits and hyphens and begins "+
+			"with a letter: give the file system such a name ('ceph fs rename')")
 	}
 	f, there := resourceOf[*api.Filesystem](c.view, d.id)
 	p := c.place(d)
@@ -54,9 +53,11 @@ func (c *call) mds(d *document) []Write {
 	n := p.number(d, otherwise)
 	switch {
 	case n < active:
-		d.refuse("placement.count", "%d are too few: %d MDSs of Filesystem %s work (spec.activeMDS): lower that first", n, active, d.id)
+		d.refuse("placement.count", "%d are too few: %d MDSs of Filesystem %s work (spec.activeMDS): lower that first",
+			n, active, d.id)
 	case n-active > mostMDS:
-		d.refuse("placement.count", "%d are too many: at most %d MDSs stand by beside %d that work: set count", n, mostMDS, active)
+		d.refuse("placement.count", "%d are too many: at most %d MDSs stand by beside %d that work: set count",
+			n, mostMDS, active)
 	}
 	spec := fields{"cluster": c.view.Cluster.Name, "standbyMDS": n - active}
 	if !there || f.Spec.Pools == api.PoolsExisting {
@@ -77,7 +78,8 @@ func standbys(f *api.Filesystem) int64 {
 // rgw translates a document of gateways: an ObjectStore.
 func (c *call) rgw(d *document) []Write {
 	if !storeName.MatchString(d.id) {
-		d.refuse("service_id", "an ObjectStore has at most 40 lower-case letters, digits and hyphens: choose such a name")
+		d.refuse("service_id", "the name of an ObjectStore has at most 40 lower-case letters, digits and hyphens: choose "+
+			"such a name")
 	}
 	s, there := resourceOf[*api.ObjectStore](c.view, d.id)
 	p := c.place(d)
@@ -88,7 +90,7 @@ func (c *call) rgw(d *document) []Write {
 	c.tls(d, s)
 	wanted := d.number("rgw_frontend_port", 1, 65535)
 	if wanted == 0 && !there {
-		p.notes = append(p.notes, fmt.Sprintf("%s: gateways listen at port %d, Ceph's default", d.service, port))
+		p.note(d, "gateways listen at port %d, Ceph's default", port)
 	}
 	if wanted == 0 {
 		wanted = port
