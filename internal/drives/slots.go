@@ -105,7 +105,7 @@ func (o *Outcome) lookForSlots(h *api.Host, claimed func(Place) string) {
 			text := text(h.Name, v.Device)
 			switch by := claimed(at); {
 			case v.Matches && excluded(o.Group, at, v.Device):
-				o.Others = append(o.Others, text+": spec.exclude lists it")
+				o.Others = append(o.Others, text+": "+listed(o.Group, v.Device)+" lists it")
 			case v.Matches && by != "":
 				o.Others = append(o.Others, fmt.Sprintf("%s: %s uses it", text, by))
 			case v.Matches:
