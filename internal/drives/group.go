@@ -118,6 +118,9 @@ func (o *Outcome) look(hosts []api.Host, env *Env, claimed func(Place) string) {
 			continue
 		}
 		o.hosts++
+		if holds(g) {
+			continue
+		}
 		if h.Status.BootID == "" && len(h.Status.Devices) == 0 {
 			o.Unseen = append(o.Unseen, h.Name)
 			o.Waits = append(o.Waits, fmt.Sprintf("host %s has not reported its devices yet", h.Name))
@@ -126,6 +129,12 @@ func (o *Outcome) look(hosts []api.Host, env *Env, claimed func(Place) string) {
 		o.lookAt(h, claimed)
 		o.lookForGaps(h, env)
 		o.lookForSlots(h, claimed)
+	}
+	if holds(g) {
+		// What was not looked at then is looked at when the group takes disks again.
+		o.Selection, o.Unseen = g.Status.Selection, slices.Clone(g.Status.Unseen)
+		o.Unmatched = unmatched(g, hosts)
+		return
 	}
 	for _, name := range missing {
 		o.Unseen = append(o.Unseen, name)
@@ -156,6 +165,9 @@ func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 			leave(v.Device, by+" uses it")
 		case v.Matches, asked && v.Device.Taken() == "":
 			o.matches[at] = v.Device
+			if v.Note != "" {
+				leave(v.Device, v.Note)
+			}
 		case asked:
 			o.Problems = append(o.Problems, fmt.Sprintf("cannot use %s of spec.take: %s", text(h.Name, v.Device), v.Why))
 		default:
@@ -212,6 +224,7 @@ func (o *Outcome) choose(env *Env) {
 		return
 	}
 	switch {
+	case o.hosts > 0 && holds(o.Group):
 	case o.hosts == 0:
 		o.Problems = append(o.Problems, "its placement selects no host: see names and labels with 'holdfast host list'")
 	case len(o.near) > 0:
@@ -220,6 +233,9 @@ func (o *Outcome) choose(env *Env) {
 		o.Problems = append(o.Problems, fmt.Sprintf("it selects no disk of %s", words.Plural(o.hosts, "host")))
 	}
 }
+
+// holds says whether a group keeps what it has, and takes nothing else.
+func holds(g *api.DriveGroup) bool { return g.Spec.NewDevices == api.NewDevicesHold }
 
 // takes says whether what matches is taken, and not only told of: it is there since the group was carried out, or is named, by its own name or that
 // of its disk.
