@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/exclusions"
 )
 
 // ClusterOf returns the name of the StorageCluster that a StorageNode belongs to: the one that it names, else the one
@@ -76,9 +77,13 @@ func nodeClaims(node *api.StorageNode, hosts *hostIndex, cluster string) []Claim
 		c.Host, c.DeviceID, c.Recorded = host, id, recorded
 		claims = append(claims, c)
 	}
+	out := exclusions.Of(node, hosts.named[node.Status.Host])
 	for _, d := range node.Status.Devices {
+		if out.Excluded(d.ID) && cluster != "" {
+			continue // it counts as if it were not named; a device of spec.replace is kept from others
+		}
 		add(node.Status.Host, d.ID, true)
-		claims[len(claims)-1].Dropped = !slices.Contains(node.Spec.Devices, d.Name)
+		claims[len(claims)-1].Dropped = out.Has(d.ID) || !slices.Contains(node.Spec.Devices, d.Name)
 	}
 	// A node that belongs to no cluster will not be accepted: what it only asks for, it does not hold up for others.
 	if cluster == "" {
@@ -89,11 +94,12 @@ func nodeClaims(node *api.StorageNode, hosts *hostIndex, cluster string) []Claim
 	if r.Host == nil {
 		return claims
 	}
+	out = exclusions.Of(node, r.Host)
 	for _, name := range node.Spec.Devices {
-		if recordedID(node, name) != "" {
+		if recordedID(node, name) != "" || out.Leaves(name) {
 			continue
 		}
-		if found := matchDevices(r.Host.Status.Devices, name); len(found) == 1 {
+		if found := exclusions.Match(r.Host.Status.Devices, name); len(found) == 1 {
 			add(r.Host.Name, found[0].ID, false)
 		}
 	}

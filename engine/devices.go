@@ -2,12 +2,12 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/exclusions"
 )
 
 // unstablePrefix starts the ID of a device that has no lasting identity (see api.Device.ID).
@@ -15,7 +15,8 @@ const unstablePrefix = "unstable-"
 
 // resolveDevices finds out what each entry of spec.devices means on the node's host.
 func (r *ResolvedNode) resolveDevices(claims claimIndex, cluster types.NamespacedName) {
-	r.Devices = recordedDevices(r.Node)
+	r.Out = exclusions.Of(r.Node, r.Host)
+	r.Devices = recordedDevices(r.Node, r.Out)
 	inventory := r.Host.Status.Devices
 	// An agent always reports its boot together with its inventory. Without it an empty list means "not known yet".
 	if r.Host.Status.BootID == "" && len(inventory) == 0 {
@@ -31,11 +32,14 @@ func (r *ResolvedNode) resolveDevices(claims claimIndex, cluster types.Namespace
 	r.refuseClaimed(claims, cluster)
 }
 
-// recordedDevices returns the entries of spec.devices with the identities that were recorded for them.
-func recordedDevices(node *api.StorageNode) []ResolvedDevice {
-	devices := make([]ResolvedDevice, len(node.Spec.Devices))
-	for i, name := range node.Spec.Devices {
-		devices[i] = ResolvedDevice{Name: name, ID: recordedID(node, name)}
+// recordedDevices returns the entries of spec.devices with the identities that were recorded for them, without those that
+// spec.exclude or spec.replace takes out.
+func recordedDevices(node *api.StorageNode, out exclusions.Set) []ResolvedDevice {
+	devices := make([]ResolvedDevice, 0, len(node.Spec.Devices))
+	for _, name := range node.Spec.Devices {
+		if !out.Leaves(name) {
+			devices = append(devices, ResolvedDevice{Name: name, ID: recordedID(node, name)})
+		}
 	}
 	return devices
 }
@@ -58,7 +62,7 @@ func lookUp(d *ResolvedDevice, host *api.Host) {
 		}
 		return
 	}
-	found := matchDevices(host.Status.Devices, d.Name)
+	found := exclusions.Match(host.Status.Devices, d.Name)
 	switch {
 	case len(found) == 0:
 		d.Problem = fmt.Sprintf("device %s: no device of host %s matches; list its devices with 'holdfast get host %s -o "+
@@ -82,48 +86,6 @@ func deviceByID(devices []api.Device, id string) *api.Device {
 		}
 	}
 	return nil
-}
-
-// matchers are the ways in which an entry can name a device. The first that finds any decides, so that an ID never loses
-// to another device's serial number that happens to read the same.
-var matchers = []func(d *api.Device, entry string) bool{
-	func(d *api.Device, entry string) bool { return d.ID == entry },
-	func(d *api.Device, entry string) bool { return d.Path != "" && d.Path == entry },
-	func(d *api.Device, entry string) bool {
-		return slices.ContainsFunc(d.Links, func(l string) bool { return diskLink(l) == diskLink(entry) })
-	},
-	func(d *api.Device, entry string) bool { return d.WWN != "" && plainWWN(d.WWN) == plainWWN(entry) },
-	func(d *api.Device, entry string) bool { return d.Serial != "" && d.Serial == entry },
-}
-
-// matchDevices returns the devices that an entry means. A partition has its disk's WWN and serial number too; then the disk
-// is meant.
-func matchDevices(devices []api.Device, entry string) []*api.Device {
-	for _, matches := range matchers {
-		var found, whole []*api.Device
-		for i := range devices {
-			if !matches(&devices[i], entry) {
-				continue
-			}
-			found = append(found, &devices[i])
-			if devices[i].Parent == "" {
-				whole = append(whole, &devices[i])
-			}
-		}
-		if len(whole) > 0 {
-			return whole
-		}
-		if len(found) > 0 {
-			return found
-		}
-	}
-	return nil
-}
-
-func diskLink(s string) string { return strings.TrimPrefix(s, "/dev/disk/") }
-
-func plainWWN(s string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(s), "wwn-"), "0x")
 }
 
 func joinIDs(devices []*api.Device) string {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/exclusions"
 )
 
 // ResolvedNode is a StorageNode with what it means on the hosts that are there now.
@@ -12,8 +13,10 @@ type ResolvedNode struct {
 	// Address is the node's address for storage traffic: the first of spec.storageNetwork.ips, else of the host's addresses.
 	// Where the cluster names a public network, the first of them in that network. Empty when there is none.
 	Address string
-	// Devices has one element for each entry of spec.devices, in that order.
+	// Devices has one element for each entry of spec.devices, in that order, but for those in Out.
 	Devices []ResolvedDevice
+	// Out are the devices of spec.exclude and spec.replace: they count as if spec.devices did not name them.
+	Out exclusions.Set
 	// Problems says why the node cannot be used as it is declared; someone has to change something.
 	Problems []string
 	// Waits says what is not there yet and may come by itself.

@@ -43,6 +43,7 @@ func NodeStatusFor(resolved ResolvedNode, problems []string, now time.Time) api.
 	// The API keeps whole seconds; a finer time would make a status differ from itself once it was stored.
 	condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	meta.SetStatusCondition(&status.Conditions, condition)
+	TellUnmatched(&status.Conditions, resolved.Out.Unmatched, node.Generation, now)
 	return status
 }
 
@@ -53,7 +54,19 @@ func claimedDevices(resolved ResolvedNode) []api.ClaimedDevice {
 			claimed = append(claimed, api.ClaimedDevice{Name: d.Name, ID: d.ID})
 		}
 	}
-	return claimed
+	return append(claimed, resolved.Out.Records...)
+}
+
+// TellUnmatched says in a condition which entries of spec.exclude and spec.replace mean no device. It is there while there are any.
+func TellUnmatched(conditions *[]metav1.Condition, unmatched []string, generation int64, now time.Time) {
+	if len(unmatched) == 0 {
+		meta.RemoveStatusCondition(conditions, api.ConditionEntriesMatched)
+		return
+	}
+	c := falseCondition(api.ConditionEntriesMatched, string(api.ReasonDeviceUnavailable), unmatched)
+	c.Message = words.Cut(c.Message, maxResourceMessage)
+	c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now.Truncate(time.Second))
+	meta.SetStatusCondition(conditions, c)
 }
 
 func acceptedCondition(resolved ResolvedNode, problems []string) metav1.Condition {

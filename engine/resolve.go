@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/exclusions"
 )
 
 // ResolveNodes says what the cluster's StorageNodes mean on the hosts that are there now, in the order of View.Nodes. It is
@@ -28,7 +29,8 @@ func resolveNode(v *View, node *api.StorageNode, hosts *hostIndex, claims claimI
 	r := ResolvedNode{Node: node}
 	r.resolveHost(hosts)
 	if r.Host == nil {
-		r.Devices = recordedDevices(node)
+		r.Out = exclusions.Of(node, nil)
+		r.Devices = recordedDevices(node, r.Out)
 		return r
 	}
 	r.resolveAddress(v.Cluster.Spec.Network.Public, addresses)

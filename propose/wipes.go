@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/internal/drives"
+	"github.com/holdfast-storage/holdfast/internal/exclusions"
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
@@ -80,7 +81,11 @@ func holders(o *engine.Objects) []holder {
 		n := &o.Nodes[i]
 		x := holder{object: plans.ObjectName(engine.KindNode, n.Namespace, n.Name)}
 		x.cluster = types.NamespacedName{Namespace: n.Namespace, Name: engine.ClusterOf(n, o.Clusters)}
+		out := exclusions.Of(n, hostIn(o, n.Status.Host))
 		for _, d := range n.Status.Devices {
+			if out.Has(d.ID) {
+				continue
+			}
 			if slices.Contains(n.Spec.Devices, d.Name) || slices.Contains(n.Spec.Devices, d.ID) {
 				x.places = append(x.places, drives.Place{Host: n.Status.Host, ID: d.ID})
 			}

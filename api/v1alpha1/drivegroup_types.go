@@ -31,6 +31,8 @@ type DriveGroup struct {
 }
 
 // DriveGroupSpec is what the administrator wants.
+// +kubebuilder:validation:XValidation:rule="!has(self.dbDevices) || self.dbDevices.all(f, !has(f.match) || f.match != 'Ceph' || !has(f.all) || !f.all)",message="with match Ceph all is for dataDevices alone: say what the disks of dbDevices are like"
+// +kubebuilder:validation:XValidation:rule="!has(self.walDevices) || self.walDevices.all(f, !has(f.match) || f.match != 'Ceph' || !has(f.all) || !f.all)",message="with match Ceph all is for dataDevices alone: say what the disks of walDevices are like"
 // +kubebuilder:validation:XValidation:rule="self.cluster == oldSelf.cluster",message="cluster cannot be changed: create another DriveGroup"
 // +kubebuilder:validation:XValidation:rule="has(self.dbDevices) || !has(self.dbSize) && !has(self.dbSlots)",message="dbSize and dbSlots say how the disks of dbDevices are divided: add dbDevices, or leave them out"
 // +kubebuilder:validation:XValidation:rule="has(self.walDevices) || !has(self.walSize) && !has(self.walSlots)",message="walSize and walSlots say how the disks of walDevices are divided: add walDevices, or leave them out"
@@ -52,7 +54,9 @@ type DriveGroupSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9_-]*$`
 	DeviceClass string `json:"deviceClass,omitempty"`
-	// NewDevices says what becomes of a disk that matches and was not there, or not empty, when the group was carried out.
+	// NewDevices says what becomes of a disk that matches and was not there, or not empty, when the group was carried out: Report tells of
+	// it, Take takes it. Hold takes no disk and reports none, also not of a group that is new or whose selection changed: the
+	// group keeps what it has.
 	// +optional
 	// +kubebuilder:default=Report
 	NewDevices NewDevicePolicy `json:"newDevices,omitempty"`
@@ -124,6 +128,11 @@ type DriveGroupSpec struct {
 
 // DriveFilter matches the disks that all that is given in it matches.
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.size) || has(self.match) && self.match == 'Ceph' || self.size.size() > 0 && self.size != ':' && self.size.split(':').size() <= 2 && self.size.split(':').all(s, s.size() == 0 || isQuantity(s))",message="size must be such as 1T:2T, 1T:, :2T or 4T"
+// +kubebuilder:validation:XValidation:rule="!has(self.size) || !has(self.match) || self.match != 'Ceph' || self.size.matches('^([0-9]+[KMGT]B?:([0-9]+[KMGT]B?)?|:[0-9]+[KMGT]B?|[0-9]+[.]?[0-9]*[KMGT]B?)$')",message="with match Ceph size must be such as 10GB:40GB, 10GB:, :40GB or 3.64TB, with the units K, M, G or T"
+// +kubebuilder:validation:XValidation:rule="!has(self.match) || self.match != 'Ceph' || !has(self.paths) && !(has(self.all) && self.all) || !has(self.model) && !has(self.vendor) && !has(self.size) && !has(self.rotational)",message="with match Ceph all and paths stand alone: remove model, vendor, size and rotational"
+// +kubebuilder:validation:XValidation:rule="!has(self.match) || self.match != 'Ceph' || !has(self.paths) || !has(self.all) || !self.all",message="with match Ceph all and paths stand alone: remove one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.match) || has(self.all) || has(self.paths) || has(self.model) || has(self.vendor) || has(self.size) || has(self.rotational)",message="match alone selects nothing: add 'all: true', or what the disks are like"
 // +kubebuilder:validation:XValidation:rule="!has(self.limit) || has(self.all) || has(self.paths) || has(self.model) || has(self.vendor) || has(self.size) || has(self.rotational)",message="limit alone selects nothing: add 'all: true', or what the disks are like"
 type DriveFilter struct {
 	// All matches all disks.
@@ -144,10 +153,10 @@ type DriveFilter struct {
 	// +kubebuilder:validation:MaxLength=128
 	Vendor string `json:"vendor,omitempty"`
 	// Size is a range such as "1T:2T", with its ends; "1T:" and ":2T" have one. One size, such as "4T", is that size within one
-	// percent. Units are those of Kubernetes: 4T is 4 times 10^12 bytes, as on the label of a disk, and 4Ti 4 times 2^40.
+	// percent. Units are those of Kubernetes: 4T is 4 times 10^12 bytes, as on the label of a disk, and 4Ti 4 times 2^40. See match for
+	// the sizes of Ceph.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self != '' && self != ':' && self.split(':').size() <= 2 && self.split(':').all(s, s == '' || isQuantity(s))",message="size must be such as 1T:2T, 1T:, :2T or 4T"
 	Size string `json:"size,omitempty"`
 	// Rotational is true for disks that spin.
 	// +optional
@@ -157,7 +166,23 @@ type DriveFilter struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=512
 	Limit int32 `json:"limit,omitempty"`
+	// Match is how the filter compares: Holdfast, as the other fields say, or Ceph, as the drive groups of 'ceph orch' do. With Ceph model
+	// and vendor mind the case of letters, size is in Ceph's own words (10GB:40GB, 10GB:, :40GB, 3.64TB) and compares the text of
+	// ceph-volume, which counts by 1024 and rounds ("3.64 TB" for 4 TB), disks count for the limit in the order of their paths, and a
+	// disk serves data before logs, and logs before databases. Without it: Holdfast.
+	// +optional
+	Match DriveMatch `json:"match,omitempty"`
 }
+
+// DriveMatch is a way to compare disks with a filter.
+// +kubebuilder:validation:Enum=Holdfast;Ceph
+type DriveMatch string
+
+// The ways to compare.
+const (
+	DriveMatchHoldfast DriveMatch = "Holdfast"
+	DriveMatchCeph     DriveMatch = "Ceph"
+)
 
 // NewDevicePolicy says what becomes of disks that come later.
 // +kubebuilder:validation:Enum=Report;Take;Hold
@@ -167,7 +192,7 @@ type NewDevicePolicy string
 const (
 	NewDevicesReport NewDevicePolicy = "Report"
 	NewDevicesTake   NewDevicePolicy = "Take"
-	// NewDevicesHold: none is taken and none is told of, not even when the selection changes.
+	// NewDevicesHold: none is taken and none is reported, not even when the selection changes or spec.take names it.
 	NewDevicesHold NewDevicePolicy = "Hold"
 )
 

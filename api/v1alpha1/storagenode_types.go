@@ -36,6 +36,7 @@ type StorageNode struct {
 // +kubebuilder:validation:XValidation:rule="self.type != 'torus' || has(self.torus)",message="type is torus, so spec.torus must say how large the node's store is, such as 'torus: {size: 20Gi}'"
 // +kubebuilder:validation:XValidation:rule="self.type != 'torus' || !has(self.devices) || size(self.devices) == 0",message="Torus stores data in a directory, not on devices: put a file system on the device, name its directory in spec.directories, and remove spec.devices"
 // +kubebuilder:validation:XValidation:rule="self.type != 'torus' || !has(self.directories) || size(self.directories) <= 1",message="a node of Torus has one store: name one directory"
+// +kubebuilder:validation:XValidation:rule="self.type == 'ceph' || !has(self.exclude) && !has(self.replace)",message="spec.exclude and spec.replace are for nodes of type ceph: remove the device from spec.devices"
 type StorageNodeSpec struct {
 	// Type is the storage system that the node is for.
 	Type StorageType `json:"type"`
@@ -127,6 +128,10 @@ type StorageNetwork struct {
 // NodeAccepted is the condition of a StorageNode that says whether it can be used as it is declared.
 const NodeAccepted = "Accepted"
 
+// ConditionEntriesMatched is a condition of StorageNodes and DriveGroups. It is False while an entry of spec.exclude or spec.replace
+// means no device, and absent otherwise.
+const ConditionEntriesMatched = "EntriesMatched"
+
 // StorageNodeStatus is what the engine knows of the node.
 type StorageNodeStatus struct {
 	// +optional
@@ -134,11 +139,12 @@ type StorageNodeStatus struct {
 	// Host is the Host that nodeSelector selected.
 	// +optional
 	Host string `json:"host,omitempty"`
-	// Devices records which device each entry of spec.devices was found to be. Once made, a record stays.
+	// Devices records which device each entry of spec.devices was found to be, and each entry of spec.exclude and spec.replace that
+	// means one of these. A record stays as long as its entry.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:MaxItems=384
 	Devices []ClaimedDevice `json:"devices,omitempty"`
 	// +optional
 	// +listType=map
@@ -147,9 +153,9 @@ type StorageNodeStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClaimedDevice ties an entry of spec.devices to an identity.
+// ClaimedDevice ties an entry of spec.devices, spec.exclude or spec.replace to an identity.
 type ClaimedDevice struct {
-	// Name is the entry of spec.devices.
+	// Name is the entry.
 	Name string `json:"name"`
 	// ID is the identity of the device, as in the Host's inventory.
 	ID string `json:"id"`

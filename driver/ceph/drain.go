@@ -69,7 +69,7 @@ func (p *planner) partingHosts() []string {
 	}
 	begun := map[string]bool{}
 	for _, d := range p.daemonsOf(TypeOSD) {
-		if p.going.host(d.Spec.Host) {
+		if p.going.Host(d.Spec.Host) {
 			found[d.Spec.Host] = true
 			begun[d.Spec.Host] = begun[d.Spec.Host] || drains(d)
 		}
@@ -198,26 +198,38 @@ func (p *planner) absent(u *upkeep) bool {
 
 // takeOut notes that the OSDs leave, with the weights that they have in CRUSH, and then takes these from them: Ceph moves their data to where
 // it stays. An OSD that is only marked out keeps its part in the weight of its host, so that its data would first move to the host's other
-// OSDs and, when it is purged, once more (docs/decisions/2026-11-22-drain-by-weight.md).
+// OSDs and, when it is purged, once more (docs/decisions/2026-11-22-drain-by-weight.md). One whose number Ceph keeps for another
+// disk keeps its place and its weight: it is marked out.
 func (p *planner) takeOut(u *upkeep) bool {
 	noted := true
-	var names []string
+	var names, out []string
 	weights := map[string]string{}
 	for _, d := range u.of(TypeOSD) {
 		p.parting[d.Name] = true
-		noted = noted && drains(d)
-		if at, placed := p.crushPlace(d); placed && at.Weight > 0 {
+		keeps := keepsNumber(p, d)
+		noted = noted && drains(d) && keeps == (memory.Of(d, memory.Replaced) != "")
+		at, placed := p.crushPlace(d)
+		was := memory.Of(d, memory.CrushWeight)
+		switch {
+		case keeps && p.inCeph(d) && p.seenOSD(d).In:
+			out = append(out, label(d))
+		case keeps && placed && at.Weight == 0 && was != "" && was != weightText(0):
+			names, weights[label(d)] = append(names, label(d)), was
+		case !keeps && placed && at.Weight > 0:
 			names, weights[label(d)] = append(names, label(d)), weightText(0)
 		}
 	}
-	if !noted {
+	switch {
+	case !noted:
 		return p.await(u, api.ReasonRemoving, "marking %s for removal", u.it())
+	case len(out) > 0:
+		p.command(api.ReasonRemoving, verbOSDOut, strings.Join(out, ", "), nil, "Ceph keeps its number, and "+p.why(u))
 	}
 	if len(names) > 0 {
 		p.command(api.ReasonRemoving, verbReweight, strings.Join(names, ", "), weights, p.why(u))
 		return p.await(u, api.ReasonConfiguring, "setting CRUSH weight 0: %s", u.it())
 	}
-	return true
+	return len(out) == 0 || p.await(u, api.ReasonConfiguring, "marking out: %s", u.it())
 }
 
 // crushPlace is where CRUSH has a Daemon's OSD.
@@ -309,17 +321,20 @@ func (p *planner) stopDrained(u *upkeep) bool {
 
 // purge has Ceph forget OSDs that are empty and down. The mgr itself looks once more whether they are safe to destroy.
 func (p *planner) purge(u *upkeep) bool {
-	var left []string
+	left := map[string][]string{}
 	for _, d := range u.of(TypeOSD) {
-		if p.inCeph(d) || p.destroyed(d) {
-			left = append(left, label(d))
+		switch keeps := keepsNumber(p, d); {
+		case keeps && p.inCeph(d):
+			left[verbOSDDestroy] = append(left[verbOSDDestroy], label(d))
+		case !keeps && (p.inCeph(d) || p.destroyed(d)):
+			left[verbOSDPurge] = append(left[verbOSDPurge], label(d))
 		}
 	}
-	if len(left) == 0 {
-		return true
+	for _, verb := range slices.Sorted(maps.Keys(left)) {
+		p.command(api.ReasonRemoving, verb, strings.Join(left[verb], ", "), nil, "it is empty, and "+p.why(u))
 	}
-	p.command(api.ReasonRemoving, verbOSDPurge, strings.Join(left, ", "), nil, "it is empty, and "+p.why(u))
-	return p.await(u, api.ReasonConfiguring, "purging %s from Ceph", words.Few(left))
+	return len(left) == 0 || p.await(u, api.ReasonConfiguring, "removing %s from Ceph",
+		words.Few(slices.Sorted(slices.Values(slices.Concat(left[verbOSDDestroy], left[verbOSDPurge])))))
 }
 
 // dismiss removes the Daemons. What becomes of the devices is the cluster's deletion policy.
@@ -379,7 +394,7 @@ func (p *planner) endDrains() {
 		if !drains(d) || p.goes(d) || d.DeletionTimestamp != nil || p.moved[d.Name] != nil {
 			continue
 		}
-		if p.going.unnamed(placeOf(d)) && !p.closed(d.Spec.Host) {
+		if p.going.Unnamed(placeOf(d).drive()) && !p.closed(d.Spec.Host) {
 			p.keepLeaving(d) // it is not plain any more whether it is to leave: it is not brought back for that
 			continue
 		}

@@ -1,18 +1,14 @@
 package ceph
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/leaving"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/internal/drives"
 )
 
 // DrainFacts are what has to be known to move data off OSDs. They are asked for only while an OSD
@@ -34,103 +30,6 @@ type DrainFacts struct {
 // Usage is the space of an OSD, in KiB.
 type Usage struct{ Total, Used int64 }
 
-// departures tell which OSDs are not to stay: those of hosts that are drained or gone, and those
-// whose device no StorageNode of the cluster names any more.
-type departures struct {
-	hosts map[string]*api.Host
-	named map[devicePlace]bool
-	// declared are those of them that StorageNodes name.
-	declared map[devicePlace]bool
-	// vague names, by its host, a node of which it is not plain what each entry means; by no host,
-	// one that may mean any.
-	vague map[string]string
-	// nobodys are the hosts with devices of nodes that could be of several clusters.
-	nobodys map[string]bool
-}
-
-// departuresOf goes by the claims, which a node has to what its spec names. While nobody can tell
-// whose a node is, or what it means by another entry, which may be the same device by a new name,
-// the OSD stays.
-func departuresOf(view *engine.View) departures {
-	x := departures{hosts: view.HostsByName(), named: map[devicePlace]bool{}, declared: map[devicePlace]bool{}, vague: map[string]string{}, nobodys: map[string]bool{}}
-	ours, fresh := types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name}, map[types.NamespacedName]int{}
-	for i := range view.Claims {
-		c := &view.Claims[i]
-		if c.Node.Name == "" || c.Node.Namespace != view.Cluster.Namespace {
-			continue
-		}
-		if !c.Recorded {
-			fresh[c.Node]++
-		}
-		if c.Cluster.Name == "" {
-			x.nobodys[c.Host] = true
-		}
-		if c.Cluster.Name == "" || c.Cluster == ours && !c.Dropped {
-			x.named[devicePlace{c.Host, c.DeviceID}] = true
-		}
-	}
-	maps.Copy(x.declared, x.named)
-	for _, g := range engine.OfKind[*api.DriveGroup](view.Resources) {
-		for _, d := range g.Status.Devices {
-			if at := (drives.Place{Host: d.Host, ID: d.ID}); drives.Holds(g, at) {
-				x.named[devicePlace{d.Host, d.ID}] = true
-			}
-		}
-	}
-	for i := range view.Nodes {
-		n := &view.Nodes[i]
-		if unrecorded(n) > fresh[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}] {
-			x.vague[onlyHost(n, x.hosts)] = n.Name
-		}
-	}
-	return x
-}
-
-// onlyHost is the one host that a node can mean, whether or not it is there: the one that it was
-// accepted on, or that it names by its label, which in Kubernetes may differ from its name. Other
-// labels are moved and given, so a node that asks for these alone, and whose host is not known, may
-// mean any: then it is empty.
-func onlyHost(n *api.StorageNode, hosts map[string]*api.Host) string {
-	label := n.Spec.NodeSelector[api.LabelHostname]
-	if n.Status.Host != "" || label == "" {
-		return n.Status.Host
-	}
-	for name, h := range hosts {
-		if h.Hostname() == label {
-			return name
-		}
-	}
-	return label
-}
-
-// unrecorded counts the entries of which the node's status does not say what they mean.
-func unrecorded(n *api.StorageNode) (count int) {
-	for _, name := range n.Spec.Devices {
-		if !slices.ContainsFunc(n.Status.Devices, func(d api.ClaimedDevice) bool { return d.Name == name }) {
-			count++
-		}
-	}
-	return count
-}
-
-// host says whether a host is not to keep any OSDs: it is drained, or its Host is gone.
-func (x departures) host(name string) bool {
-	h := x.hosts[name]
-	return h == nil || h.ModeOf() == api.HostDrain
-}
-
-// place says whether the OSD on a device of a host is not to stay.
-func (x departures) place(at devicePlace) bool { return x.host(at.host) || x.withdrawn(at) }
-
-// withdrawn says whether a device was taken from the cluster.
-func (x departures) withdrawn(at devicePlace) bool { return x.unnamed(at) && x.heldUpBy(at.host) == "" }
-
-// unnamed says whether no node names a device as far as can be told.
-func (x departures) unnamed(at devicePlace) bool { return at.device != "" && !x.named[at] }
-
-// heldUpBy is a node that may mean devices of a host; empty when there is none.
-func (x departures) heldUpBy(host string) string { return cmp.Or(x.vague[host], x.vague[""]) }
-
 // placeOf is what the Daemon of an OSD lies on.
 func placeOf(d *api.Daemon) devicePlace {
 	at := devicePlace{host: d.Spec.Host}
@@ -145,17 +44,17 @@ func placeOf(d *api.Daemon) devicePlace {
 // fillDrain asks for the facts where an OSD is to leave. What is not known stays out, and is waited
 // for.
 func (c *conn) fillDrain(ctx context.Context, view *engine.View, o *Observation) error {
-	going := departuresOf(view)
+	going := leaving.Of(view)
 	needed := len(orphans(view, o)) > 0 || slices.ContainsFunc(view.Hosts, func(h api.Host) bool { return h.ModeOf() == api.HostDrain })
-	var leaving []string
+	var leave []string
 	for i := range view.Daemons {
 		d := &view.Daemons[i]
-		if d.Spec.Type != TypeOSD || !drains(d) && !going.place(placeOf(d)) {
+		if d.Spec.Type != TypeOSD || !drains(d) && !going.Place(placeOf(d).drive()) {
 			continue
 		}
 		needed = true
 		if drains(d) {
-			leaving = append(leaving, d.Spec.ID)
+			leave = append(leave, d.Spec.ID)
 		}
 	}
 	if !needed {
@@ -167,17 +66,17 @@ func (c *conn) fillDrain(ctx context.Context, view *engine.View, o *Observation)
 			return err
 		}
 	}
-	leaving = slices.DeleteFunc(leaving, func(id string) bool { return !o.weightless(id) })
-	if len(leaving) > 0 && c.mgrIgnorance(ctx, o) == "" {
-		c.fillSafe(ctx, leaving, o.Drain)
+	leave = slices.DeleteFunc(leave, func(id string) bool { return !o.weightless(id) })
+	if len(leave) > 0 && c.mgrIgnorance(ctx, o) == "" {
+		c.fillSafe(ctx, leave, o.Drain)
 	}
 	return nil
 }
 
-// weightless says whether CRUSH gives an OSD of Ceph's map no data.
+// weightless says whether CRUSH gives an OSD of Ceph's map no data: it has no weight, or is out.
 func (o *Observation) weightless(osd string) bool {
 	id, err := strconv.Atoi(osd)
-	return err == nil && o.OSDs[id].UUID != "" && o.Drain.Places[id].Weight == 0
+	return err == nil && o.OSDs[id].UUID != "" && (o.Drain.Places[id].Weight == 0 || !o.OSDs[id].In)
 }
 
 // fillSafe asks what may be destroyed. The answer is no error when nothing may: the lists in it

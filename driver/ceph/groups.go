@@ -41,12 +41,8 @@ func (p *planner) resolveGroups() {
 		n := p.addNode(r)
 		n.group = of[i]
 		p.foreseeShares(n)
-		for _, text := range slices.Concat(r.Problems, n.problems) {
-			p.decide(api.VerdictRefuse, api.ReasonNodeUnusable, n.object(), "%s", text)
-		}
-		for _, text := range r.Waits {
-			p.decide(api.VerdictWait, api.ReasonNotReady, n.object(), "%s", text)
-		}
+		tellEach(p, api.VerdictRefuse, api.ReasonNodeUnusable, n.object(), slices.Concat(r.Problems, n.problems))
+		tellEach(p, api.VerdictWait, api.ReasonNotReady, n.object(), r.Waits)
 		p.tellUnheard(n)
 	}
 }
@@ -118,15 +114,10 @@ func (p *planner) tellGroup(o *drives.Outcome) {
 	if o.Group.DeletionTimestamp != nil {
 		return
 	}
-	for _, text := range o.Problems {
-		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, object, "%s", text)
-	}
-	for _, text := range o.Waits {
-		p.decide(api.VerdictWait, api.ReasonNotReady, object, "%s", text)
-	}
-	for _, text := range o.Serves {
-		p.decide(api.VerdictDo, api.ReasonDeclared, object, "%s", text)
-	}
+	tellEach(p, api.VerdictRefuse, api.ReasonInvalidSpec, object, o.Problems)
+	tellEach(p, api.VerdictWait, api.ReasonNotReady, object, o.Waits)
+	tellEach(p, api.VerdictDo, api.ReasonDeclared, object, o.Serves)
+	tellEach(p, api.VerdictSkip, api.ReasonDeviceUnavailable, object, o.Unmatched)
 	for i, text := range o.Others {
 		if i == maxLeftAlone {
 			p.decide(api.VerdictSkip, api.ReasonMoreToReport, object, "and %s more", words.Plural(len(o.Others)-i, "disk"))
@@ -152,6 +143,7 @@ func (p *planner) writeGroups() {
 		}
 		s.State, s.Message = p.groupState(o)
 		engine.Accept(next, o.Problems, p.now)
+		engine.TellUnmatched(&s.Conditions, o.Unmatched, next.Generation, p.now)
 		p.plan.PutResource(o.Group, next)
 	}
 }
@@ -193,7 +185,7 @@ func (p *planner) groupState(o *drives.Outcome) (api.ResourceState, string) {
 func (p *planner) endGroup(o *drives.Outcome) {
 	var left []string
 	for _, d := range o.Devices {
-		if x := p.taken[devicePlace{d.Host, d.ID}]; x != nil && !p.going.declared[x.place()] {
+		if x := p.taken[devicePlace{d.Host, d.ID}]; x != nil && !p.going.Declared(x.place().drive()) {
 			left = append(left, x.label())
 		}
 	}

@@ -125,7 +125,7 @@ func (p *planner) mayFollow(u *upkeep) bool {
 				"the disk back. If its data is not needed, wipe the disk and remove it from the StorageNode of host %s",
 			m.host, m.device, d.Spec.Host, d.Spec.Host)
 		return false
-	case !p.going.named[devicePlace{m.host, m.device}]:
+	case p.going.Unnamed(devicePlace{m.host, m.device}.drive()):
 		p.say(u, api.VerdictWait, api.ReasonDeviceUnavailable, "its disk is in host %s now, as %s: move it from the "+
 			"StorageNode of host %[3]s to one of host %[1]s, and %[4]s follows with its data; or wipe it there",
 			m.host, m.device, d.Spec.Host, label(d))

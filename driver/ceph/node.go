@@ -64,6 +64,7 @@ func (p *planner) resolve() {
 		n := p.addNode(r)
 		p.plan.TellNode(r, n.Node.Name, nil, nil)
 		p.tellUnheard(n)
+		tellEach(p, api.VerdictSkip, api.ReasonDeviceUnavailable, n.object(), r.Out.Unmatched)
 	}
 	p.resolveGroups()
 	// Numbers are given in this order.
@@ -72,8 +73,13 @@ func (p *planner) resolve() {
 
 // tellUnheard tells of a node whose agent is not heard.
 func (p *planner) tellUnheard(n *node) {
-	for _, text := range n.waits {
-		p.decide(api.VerdictWait, api.ReasonAgentDisconnected, n.object(), "%s", text)
+	tellEach(p, api.VerdictWait, api.ReasonAgentDisconnected, n.object(), n.waits)
+}
+
+// tellEach tells of an object for one reason.
+func tellEach(p *planner, verdict api.Verdict, reason api.Reason, object string, texts []string) {
+	for _, text := range texts {
+		p.decide(verdict, reason, object, "%s", text)
 	}
 }
 

@@ -48,6 +48,8 @@ func (o *osd) place() devicePlace { return devicePlace{o.host, o.device} }
 // devicePlace is the device of a host, the only thing that an OSD is tied to.
 type devicePlace struct{ host, device string }
 
+func (at devicePlace) drive() drives.Place { return drives.Place{Host: at.host, ID: at.device} }
+
 // planOSDs keeps the OSDs that there are and adds one for each device that a StorageNode names and that can be used.
 func (p *planner) planOSDs() {
 	p.keepOSDs()
@@ -356,6 +358,9 @@ func (p *planner) osdDaemon(o *osd, facts *confFacts) api.Daemon {
 	}
 	if p.moved[d.Name] != nil {
 		d.Spec.OnRemoval = api.DeletionRetain
+	}
+	if have != nil && keepsNumber(p, have) {
+		memory.Set(&d, memory.Replaced, "true")
 	}
 	_, replaced := p.replaced[d.Name]
 	memory.SetDrain(&d, p.parting[d.Name], p.empty[d.Name], replaced)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/leaving"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
@@ -97,10 +98,11 @@ type planner struct {
 	keptIn   map[string]bool       // of OSDs that are to stop with their hosts: whether the mons keep them in already
 	stopping []api.Daemon          // these OSDs
 	leaving  map[string]bool       // the hosts whose mgr may go, as far as all else is concerned
-	going    departures            // the OSDs that are not to stay
+	going    leaving.Set           // the OSDs that are not to stay
 	parting  map[string]bool       // the names of the Daemons of OSDs that leave for good, as far as they may
 	empty    map[string]bool       // those of them that may stop, as nothing is on them that would be missed
 	replaced map[string]string     // by the names of the Daemons of OSDs that failed: the device that takes the place of theirs
+	awaited  map[string]string     // by the names of those that spec.replace has leave: the device that gets the number
 	moved    map[string]*movedDisk // by the names of the Daemons of OSDs: where their disks are now
 	held     map[string]time.Time  // the names of the Daemons of OSDs that are held back, and since when
 	granted  map[devicePlace]bool  // what was taken from the cluster and may leave
@@ -158,7 +160,7 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 	view = sorted(view)
 	p := &planner{
 		view: view, now: now, waits: waits.Default(), cluster: view.Cluster,
-		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, again: map[string]string{}, keptIn: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, unplaced: map[string]bool{}, nowhere: map[string]bool{}, located: map[string]string{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
+		have: view.DaemonsByName(), hosts: view.HostsByName(), taken: map[devicePlace]*osd{}, stop: map[string]bool{}, again: map[string]string{}, keptIn: map[string]bool{}, leaving: map[string]bool{}, parting: map[string]bool{}, replaced: map[string]string{}, awaited: map[string]string{}, empty: map[string]bool{}, granted: map[devicePlace]bool{}, yielded: map[string]string{}, astray: map[string]string{}, released: map[string]bool{}, unplaced: map[string]bool{}, nowhere: map[string]bool{}, located: map[string]string{}, nfs: &nfs.Server{}, plan: &engine.Plan{},
 	}
 	if view.Cluster.Spec.Ceph != nil {
 		p.spec = *view.Cluster.Spec.Ceph
@@ -173,7 +175,7 @@ func newPlanner(view *engine.View, now time.Time) *planner {
 	if p.spec.Mgr.Count == 0 {
 		p.spec.Mgr.Count = 2
 	}
-	p.going = departuresOf(view)
+	p.going = leaving.Of(view)
 	p.seen, _ = view.System.(*Observation)
 	return p
 }

@@ -84,13 +84,20 @@ func drawNode(t *rapid.T, w *world, i int) {
 	}
 }
 
+// drawLeaving has devices of a node leave, or stay after all.
+func drawLeaving(t *rapid.T, s *api.StorageNodeSpec) {
+	entries := append([]string{"nothing"}, s.Devices...)
+	s.Exclude = rapid.SampledFrom([][]string{nil, nil, {rapid.SampledFrom(entries).Draw(t, "entry")}}).Draw(t, "exclude")
+	s.Replace = rapid.SampledFrom([][]string{nil, {rapid.SampledFrom(entries).Draw(t, "entry")}}).Draw(t, "replace")
+}
+
 // disturb changes the world as its surroundings do.
 func disturb(t *rapid.T, f *fakeWorld) {
 	if len(f.hosts) == 0 {
 		return
 	}
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
-	switch rapid.IntRange(0, 16).Draw(t, "event") {
+	switch rapid.IntRange(0, 18).Draw(t, "event") {
 	case 0:
 		j := len(f.hosts) + 1
 		f.host(j, 2)
@@ -124,6 +131,10 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		disturbStores(t, f)
 	case 15, 16:
 		drawLocation(t, f, i)
+	case 17, 18:
+		if len(f.nodes) > 0 {
+			drawLeaving(t, &f.nodes[rapid.IntRange(0, len(f.nodes)-1).Draw(t, "node")].Spec)
+		}
 	case 9, 10:
 		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance, api.HostDrain}).Draw(t, "mode")
 	}

@@ -24,7 +24,29 @@ func (p *planner) replacedBy(at devicePlace, returns bool) *api.Daemon {
 			return d
 		}
 	}
+	for _, d := range p.daemonsOf(TypeOSD) {
+		if p.awaited[d.Name] == "" && d.Spec.Host == at.host && makesRoom(p, d) {
+			p.awaited[d.Name] = at.device
+			return d
+		}
+	}
 	return nil
+}
+
+// keepsNumber says whether spec.replace names the device of an OSD, so that Ceph keeps the number of the OSD for the next disk.
+func keepsNumber(p *planner, d *api.Daemon) bool {
+	return d.Spec.Type == TypeOSD && p.moved[d.Name] == nil && !p.going.Host(d.Spec.Host) &&
+		p.going.Replaced(d, memory.Of(d, memory.Replaced) != "")
+}
+
+// makesRoom says whether another disk waits for the number of an OSD: the OSD leaves, or may. Where the others cannot do without it, the
+// disk gets a number of its own.
+func makesRoom(p *planner, d *api.Daemon) bool {
+	if !p.going.Withdrawn(placeOf(d).drive()) || !keepsNumber(p, d) {
+		return false
+	}
+	one := &upkeep{host: d.Spec.Host, daemons: []*api.Daemon{d}, withdrawn: []string{label(d)}}
+	return drains(d) || d.DeletionTimestamp != nil || p.seen.Drain == nil || p.spaceUnknown() || p.noRoom(one).None()
 }
 
 // replaceable says whether an OSD that was taken from the cluster has failed, so that nothing can be drained from it. Where data is out of
@@ -33,7 +55,7 @@ func (p *planner) replaceable(d *api.Daemon) bool {
 	at := placeOf(d)
 	marked := d.Spec.Parameters[ParamDrain] == memory.Replace
 	switch {
-	case p.going.host(at.host) || !p.going.withdrawn(at) || p.moved[d.Name] != nil:
+	case p.going.Host(at.host) || !p.going.Withdrawn(at.drive()) || p.moved[d.Name] != nil:
 		return false
 	case d.DeletionTimestamp != nil || !p.reachable() || p.destroyed(d):
 		return marked
@@ -162,13 +184,13 @@ func (p *planner) forgetNumbers() {
 // comes says whether an OSD may still be made on a host, by CRUSH's name.
 func (p *planner) comes(bucket string) bool {
 	for name := range p.hosts {
-		if p.crushOwns(name, bucket) && !p.going.host(name) && (p.closed(name) || p.going.heldUpBy(name) != "") {
+		if p.crushOwns(name, bucket) && !p.going.Host(name) && (p.going.Awaited(name) || p.closed(name) || p.going.HeldUpBy(name) != "") {
 			return true
 		}
 	}
 	return slices.ContainsFunc(p.nodes, func(n *node) bool {
 		host := n.hostName()
-		return p.crushOwns(host, bucket) && !p.going.host(host) && (!n.usable() || n.toCome > 0 ||
+		return p.crushOwns(host, bucket) && !p.going.Host(host) && (!n.usable() || n.toCome > 0 ||
 			slices.ContainsFunc(n.Devices, func(r engine.ResolvedDevice) bool { return p.taken[devicePlace{host, r.ID}] == nil }))
 	})
 }

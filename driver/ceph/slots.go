@@ -136,7 +136,7 @@ func (p *planner) leavingPartitions() func(drives.Place) bool {
 
 // failed says whether an OSD is one that another disk replaces when its own is taken from the cluster.
 func (p *planner) failed(d *api.Daemon) bool {
-	if d.Spec.Parameters[ParamDrain] == memory.Replace {
+	if d.Spec.Parameters[ParamDrain] == memory.Replace || keepsNumber(p, d) {
 		return true
 	}
 	return p.reachable() && (p.destroyed(d) || p.broken(d))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/leaving"
 )
 
 // withdrawServices has mons and mgrs replaced whose host no StorageNode means any more, where another host may have one.
@@ -39,13 +40,13 @@ func (p *planner) unmeant() func(host string) bool {
 	none := func(string) bool { return false }
 	meant := map[string]bool{}
 	for _, n := range p.nodes {
-		host := cmp.Or(n.hostName(), onlyHost(n.Node, p.hosts))
+		host := cmp.Or(n.hostName(), leaving.OnlyHost(n.Node, p.hosts))
 		if host == "" {
 			return none
 		}
 		meant[host] = true
 	}
-	maps.Copy(meant, p.going.nobodys)
+	maps.Copy(meant, p.going.Nobodys())
 	return func(host string) bool {
 		return p.hosts[host] != nil && p.hosts[host].ModeOf() == api.HostActive && !meant[host]
 	}

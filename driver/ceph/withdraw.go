@@ -12,7 +12,7 @@ func (p *planner) goes(d *api.Daemon) bool {
 	if p.moved[d.Name] != nil {
 		return false
 	}
-	return p.going.host(d.Spec.Host) || d.Spec.Type == TypeOSD && p.going.withdrawn(placeOf(d))
+	return p.going.Host(d.Spec.Host) || d.Spec.Type == TypeOSD && p.going.Withdrawn(placeOf(d).drive())
 }
 
 // planWithdrawals takes leave of the OSDs whose device no StorageNode names any more, all of a host together: their data would
@@ -38,7 +38,7 @@ func (p *planner) planWithdrawals(turn *string) {
 func (p *planner) withdrawals() []*upkeep {
 	byHost := map[string]*upkeep{}
 	for _, d := range p.daemonsOf(TypeOSD) {
-		if host := d.Spec.Host; !p.going.host(host) && p.goes(d) && p.replaced[d.Name] == "" {
+		if host := d.Spec.Host; !p.going.Host(host) && p.goes(d) && p.replaced[d.Name] == "" {
 			if byHost[host] == nil {
 				byHost[host] = &upkeep{host: host}
 			}
@@ -56,7 +56,7 @@ func (p *planner) withdrawals() []*upkeep {
 func (p *planner) tellHeldUp() {
 	for _, d := range p.daemonsOf(TypeOSD) {
 		at := placeOf(d)
-		if by := p.going.heldUpBy(at.host); by != "" && p.going.unnamed(at) && !p.going.host(at.host) {
+		if by := p.going.HeldUpBy(at.host); by != "" && p.going.Unnamed(at.drive()) && !p.going.Host(at.host) {
 			p.decide(api.VerdictSkip, api.ReasonNodeUnusable, label(d),
 				"no StorageNode names its device; waiting until all devices of StorageNode %s are identified", by)
 		}
@@ -138,7 +138,7 @@ func (u *upkeep) fresh() (fresh, begun *upkeep) {
 
 // coming says whether an OSD is to stay, is not up yet and is expected to be.
 func (p *planner) coming(o *osd) bool {
-	return !p.going.place(o.place()) && (!p.inMap(o) || !p.seen.OSDs[o.id].Up && p.expected(o))
+	return !p.going.Place(o.place().drive()) && (!p.inMap(o) || !p.seen.OSDs[o.id].Up && p.expected(o))
 }
 
 // has says whether an OSD is one of those that leave.

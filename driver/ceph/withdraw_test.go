@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -311,24 +309,6 @@ func TestWithdraw_vague(t *testing.T) {
 	}
 	if w := word(decisions(f.settle(t), api.VerdictSkip), "osd.7"); !strings.Contains(w, "all devices of StorageNode n4 are identified") {
 		t.Errorf("%q", w)
-	}
-}
-
-// TestOnlyHost: a node names a host by its label, which in Kubernetes may differ from the host's name.
-func TestOnlyHost(t *testing.T) {
-	hosts := map[string]*api.Host{}
-	for name, label := range map[string]string{"h1": "h1", "h2": "elsewhere"} {
-		hosts[name] = &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelHostname: label}}}
-	}
-	for _, tt := range []struct{ accepted, key, value, want string }{
-		{"", api.LabelHostname, "h1", "h1"}, {"", api.LabelHostname, "elsewhere", "h2"},
-		{"", api.LabelHostname, "h9", "h9"}, {"h1", api.LabelHostname, "elsewhere", "h1"}, {"", "rack", "h1", ""},
-	} {
-		n := &api.StorageNode{Spec: api.StorageNodeSpec{NodeSelector: map[string]string{tt.key: tt.value}}}
-		n.Status.Host = tt.accepted
-		if got := onlyHost(n, hosts); got != tt.want {
-			t.Errorf("%+v: %q", tt, got)
-		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // leastData is the least that an OSD of a divided disk gets, in bytes, as with ceph-volume.
 const leastData = 5e9
 
-// partsOf are the devices that a disk comes to: itself, or the parts that it is divided into, but for those that spec.exclude names. One that is
+// partsOf are the devices that a disk comes to: itself, or the parts that it is divided into, but for those that are to leave. One that is
 // divided already stays so.
 func (o *Outcome) partsOf(at Place, d *api.Device, env *Env) ([]api.GroupDevice, error) {
 	var size int64
@@ -36,7 +36,7 @@ func (o *Outcome) partsOf(at Place, d *api.Device, env *Env) ([]api.GroupDevice,
 	var parts []api.GroupDevice
 	for i := range count {
 		id := env.Share(at, int(i))
-		if slices.Contains(o.Group.Spec.Exclude, id) {
+		if slices.Contains(leave(o.Group), id) {
 			continue
 		}
 		slot := &api.DeviceSlot{ID: at.ID, Serial: d.Serial, Size: *resource.NewQuantity(size, resource.BinarySI), Parts: int32(count)}

@@ -26,6 +26,8 @@ type Outcome struct {
 	Unseen []string
 	// Selection stands for what the group selects by.
 	Selection string
+	// Unmatched says which entries of spec.exclude and spec.replace mean no disk.
+	Unmatched []string
 	// Problems say why it, or a part of it, cannot be carried out, Waits what is not there yet, and Others why disks are left alone. Serves
 	// says which disk holds the databases or the logs of which new OSDs.
 	Problems, Waits, Others, Serves []string
@@ -97,21 +99,6 @@ func Holds(g *api.DriveGroup, at Place) bool {
 	return slices.ContainsFunc(g.Status.Devices, func(d api.GroupDevice) bool { return d.Host == at.Host && d.ID == at.ID }) && !excluded(g, at, nil)
 }
 
-// excluded says whether a group is told not to have a disk, or the one that holds the database or the log of its OSD. Of one that is not
-// there now its recorded names have to do.
-func excluded(g *api.DriveGroup, at Place, d *api.Device) bool {
-	if d != nil {
-		return Named(d, g.Spec.Exclude)
-	}
-	named := func(id, serial string) bool {
-		return slices.Contains(g.Spec.Exclude, id) || serial != "" && slices.Contains(g.Spec.Exclude, serial)
-	}
-	return slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool {
-		return x.Host == at.Host && x.ID == at.ID && (named(x.ID, x.Serial) ||
-			slices.ContainsFunc(Parts, func(p Part) bool { s := Slot(&x, p); return s != nil && named(s.ID, s.Serial) }))
-	})
-}
-
 // look goes through the disks of the hosts that the group selects.
 func (o *Outcome) look(hosts []api.Host, env *Env, claimed func(Place) string) {
 	g := o.Group
@@ -131,6 +118,9 @@ func (o *Outcome) look(hosts []api.Host, env *Env, claimed func(Place) string) {
 			continue
 		}
 		o.hosts++
+		if holds(g) {
+			continue
+		}
 		if h.Status.BootID == "" && len(h.Status.Devices) == 0 {
 			o.Unseen = append(o.Unseen, h.Name)
 			o.Waits = append(o.Waits, fmt.Sprintf("host %s has not reported its devices yet", h.Name))
@@ -140,11 +130,20 @@ func (o *Outcome) look(hosts []api.Host, env *Env, claimed func(Place) string) {
 		o.lookForGaps(h, env)
 		o.lookForSlots(h, claimed)
 	}
+	if holds(g) {
+		// What was not looked at then is looked at when the group takes disks again.
+		o.Selection, o.Unseen = g.Status.Selection, slices.Clone(g.Status.Unseen)
+		o.Unmatched = unmatched(g, hosts)
+		return
+	}
 	for _, name := range missing {
 		o.Unseen = append(o.Unseen, name)
 		o.Waits = append(o.Waits, fmt.Sprintf("host %s does not exist: check that it has joined", name))
 	}
 	slices.Sort(o.Unseen)
+	if len(o.Unseen) == 0 {
+		o.Unmatched = unmatched(g, hosts)
+	}
 }
 
 func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
@@ -159,13 +158,16 @@ func (o *Outcome) lookAt(h *api.Host, claimed func(Place) string) {
 		switch by := claimed(at); {
 		case excluded(g, at, v.Device):
 			o.spared = true
-			leave(v.Device, "spec.exclude lists it")
+			leave(v.Device, listed(g, v.Device)+" lists it")
 		case serves(o.Devices, at) != "":
 			// It is not left alone.
 		case by != "":
 			leave(v.Device, by+" uses it")
 		case v.Matches, asked && v.Device.Taken() == "":
 			o.matches[at] = v.Device
+			if v.Note != "" {
+				leave(v.Device, v.Note)
+			}
 		case asked:
 			o.Problems = append(o.Problems, fmt.Sprintf("cannot use %s of spec.take: %s", text(h.Name, v.Device), v.Why))
 		default:
@@ -222,6 +224,7 @@ func (o *Outcome) choose(env *Env) {
 		return
 	}
 	switch {
+	case o.hosts > 0 && holds(o.Group):
 	case o.hosts == 0:
 		o.Problems = append(o.Problems, "its placement selects no host: see names and labels with 'holdfast host list'")
 	case len(o.near) > 0:
@@ -230,6 +233,9 @@ func (o *Outcome) choose(env *Env) {
 		o.Problems = append(o.Problems, fmt.Sprintf("it selects no disk of %s", words.Plural(o.hosts, "host")))
 	}
 }
+
+// holds says whether a group keeps what it has, and takes nothing else.
+func holds(g *api.DriveGroup) bool { return g.Spec.NewDevices == api.NewDevicesHold }
 
 // takes says whether what matches is taken, and not only told of: it is there since the group was carried out, or is named, by its own name or that
 // of its disk.

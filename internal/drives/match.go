@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/drives/cephmatch"
 )
 
 // Verdict is what a group says of one disk.
@@ -23,6 +24,8 @@ type Verdict struct {
 	Why string
 	// Near is set when one thing alone speaks against it.
 	Near bool
+	// Note says where Holdfast's own comparison would come to something else than Ceph's.
+	Note string
 }
 
 // Match judges the disks of a host, those first that are named in take, sorted by their ids. Of those that the group holds already nothing is said; they
@@ -51,7 +54,11 @@ func Match(filters []api.DriveFilter, h *api.Host, take []string, held func(id s
 		}
 		return 1
 	}
-	slices.SortFunc(rest, func(a, b *api.Device) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.ID, b.ID)) })
+	order := func(a, b *api.Device) int { return cmp.Compare(a.ID, b.ID) }
+	if cephmatch.Any(filters) {
+		order = cephmatch.Order
+	}
+	slices.SortFunc(rest, func(a, b *api.Device) int { return cmp.Or(rank(a)-rank(b), order(a, b)) })
 	var all []Verdict
 	for _, d := range rest {
 		if v, said := judge(filters, used, d); said {
@@ -77,17 +84,24 @@ func judge(filters []api.DriveFilter, used []int32, d *api.Device) (Verdict, boo
 			}
 		case d.Taken() != "":
 			return Verdict{Device: d, Near: true, Why: d.Taken()}, true
-		case f.Limit > 0 && used[i] >= f.Limit:
+		case f.Limit > 0 && used[i] >= f.Limit && !(f.Match == api.DriveMatchCeph && len(f.Paths) > 0): // Ceph takes all paths
 			full = fmt.Sprintf("the limit of %d on a host is reached", f.Limit)
 		default:
 			used[i]++
-			return Verdict{Device: d, Matches: true}, true
+			return Verdict{Device: d, Matches: true, Note: note(f, d, true)}, true
 		}
 	}
 	if full != "" {
 		return Verdict{Device: d, Near: true, Why: full}, true
 	}
-	return Verdict{Device: d, Near: len(best) == 1, Why: strings.Join(best, ", ")}, true
+	v := Verdict{Device: d, Near: len(best) == 1, Why: strings.Join(best, ", ")}
+	for i := range filters {
+		if text := note(&filters[i], d, false); text != "" && d.Taken() == "" {
+			v.Why += "; " + text
+			break
+		}
+	}
+	return v, true
 }
 
 // whole says whether a device is a disk, which filters by property are for.
@@ -99,6 +113,9 @@ func whole(d *api.Device) bool {
 func against(f *api.DriveFilter, d *api.Device) (why []string) {
 	if len(f.Paths) > 0 && !Named(d, f.Paths) {
 		why = append(why, "none of its paths is in the filter")
+	}
+	if f.Match == api.DriveMatchCeph {
+		return append(why, cephmatch.Against(f, d)...)
 	}
 	part := func(what, have, want string) {
 		if want != "" && !strings.Contains(strings.ToLower(have), strings.ToLower(want)) {
@@ -118,6 +135,22 @@ func against(f *api.DriveFilter, d *api.Device) (why []string) {
 		why = append(why, spins(d.Media))
 	}
 	return why
+}
+
+// note says that Holdfast's own comparison would decide otherwise than Ceph's, which a filter asks for.
+func note(f *api.DriveFilter, d *api.Device, matches bool) string {
+	if f.Match != api.DriveMatchCeph {
+		return ""
+	}
+	own := *f
+	own.Match, own.Size = "", cephmatch.Plain(f.Size)
+	switch why := against(&own, d); {
+	case matches && len(why) > 0:
+		return "it matches as Ceph compares, but not as Holdfast does: " + strings.Join(why, ", ")
+	case !matches && len(why) == 0:
+		return "as Holdfast compares it would match"
+	}
+	return ""
 }
 
 func spins(m api.MediaKind) string {

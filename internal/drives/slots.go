@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/drives/cephmatch"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -98,14 +99,14 @@ type shelf struct {
 
 // lookForSlots finds the disks of a host that match for databases and logs.
 func (o *Outcome) lookForSlots(h *api.Host, claimed func(Place) string) {
-	for _, w := range wishes(&o.Group.Spec) {
+	for _, w := range inTurn(wishes(&o.Group.Spec)) {
 		held := func(id string) bool { return serves(o.Devices, Place{h.Name, id}) != "" }
-		for _, v := range Match(w.filters, h, nil, held) {
+		for _, v := range Match(w.filters, o.leftFor(h, w), nil, held) {
 			at := Place{h.Name, v.Device.ID}
 			text := text(h.Name, v.Device)
 			switch by := claimed(at); {
 			case v.Matches && excluded(o.Group, at, v.Device):
-				o.Others = append(o.Others, text+": spec.exclude lists it")
+				o.Others = append(o.Others, text+": "+listed(o.Group, v.Device)+" lists it")
 			case v.Matches && by != "":
 				o.Others = append(o.Others, fmt.Sprintf("%s: %s uses it", text, by))
 			case v.Matches:
@@ -116,6 +117,28 @@ func (o *Outcome) lookForSlots(h *api.Host, claimed func(Place) string) {
 			}
 		}
 	}
+}
+
+// inTurn has logs choose before databases, where they choose as Ceph does.
+func inTurn(all []wish) []wish {
+	if len(all) == 2 && cephmatch.Any(all[1].filters) {
+		slices.Reverse(all)
+	}
+	return all
+}
+
+// leftFor is a host with the disks that are left for a part: Ceph gives each disk to the first that selects it.
+func (o *Outcome) leftFor(h *api.Host, w wish) *api.Host {
+	if !cephmatch.Any(w.filters) {
+		return h
+	}
+	left := *h
+	left.Status.Devices = slices.DeleteFunc(slices.Clone(h.Status.Devices), func(d api.Device) bool {
+		at := Place{h.Name, d.ID}
+		part := cmp.Or(serves(o.Devices, at), o.shelves[at])
+		return o.matches[at] != nil || Holds(o.Group, at) || part != "" && part != w.part
+	})
+	return &left
 }
 
 // claim notes that a disk matches for a part. One that matches for something else as well is for neither.

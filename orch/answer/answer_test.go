@@ -86,14 +86,3 @@ func TestAnswer_refused(t *testing.T) {
 		}
 	}
 }
-
-// TestReadableSize: sizes are written as ceph-volume does.
-func TestReadableSize(t *testing.T) {
-	for bytes, want := range map[int64]string{
-		0: "0.00 B", 1024: "1024.00 B", 1025: "1.00 KB", 4_000_787_030_016: "3.64 TB", 1 << 60: "1048576.00 TB",
-	} {
-		if got := readableSize(bytes); got != want {
-			t.Errorf("%d: %s, want %s", bytes, got, want)
-		}
-	}
-}

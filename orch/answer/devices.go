@@ -2,10 +2,10 @@ package answer
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/drives/cephmatch"
 )
 
 // Inventory is an InventoryHost.
@@ -81,19 +81,8 @@ func (c *Call) device(d *api.Device) Device {
 		Path: cmp.Or(d.Path, d.ID), ID: d.ID, Available: d.Taken() == "", Reasons: reasons,
 		LVs: []string{}, Ceph: d.Ceph != nil, Created: stamp(c.Now),
 		Facts: map[string]any{
-			"size": float64(size), "human_readable_size": readableSize(size), "rotational": rotational,
+			"size": float64(size), "human_readable_size": cephmatch.HumanSize(size), "rotational": rotational,
 			"model": d.Model, "vendor": d.Vendor, "removable": "0",
 		},
 	}
-}
-
-// readableSize is a number of bytes as ceph-volume writes it (ceph_volume/util/disk.py,
-// human_readable_size): filters of drive groups compare this text.
-func readableSize(bytes int64) string {
-	units := []string{"B", "KB", "MB", "GB", "TB"}
-	size, unit := float64(bytes), 0
-	for size > 1024 && unit < len(units)-1 {
-		size, unit = size/1024, unit+1
-	}
-	return fmt.Sprintf("%.2f %s", size, units[unit])
 }

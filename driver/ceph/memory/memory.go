@@ -35,6 +35,8 @@ const (
 	// held back for that.
 	Flaps     Name = "flaps"
 	HeldSince Name = "heldSince"
+	// Replaced is recorded while spec.replace names the device of an OSD, whose number Ceph is to keep.
+	Replaced Name = "replaced"
 	// LostSince is since when no StorageNode means the host of the daemon any more.
 	LostSince Name = "lostSince"
 )
@@ -47,7 +49,7 @@ const (
 	Replace = "replace"
 )
 
-var names = []Name{MonNewest, MonAvoid, Drain, CrushWeight, WasOut, Flaps, HeldSince, LostSince}
+var names = []Name{MonNewest, MonAvoid, Drain, CrushWeight, WasOut, Flaps, HeldSince, Replaced, LostSince}
 
 // Of is an entry of the memory of a daemon; empty for none.
 func Of(d *api.Daemon, name Name) string {
@@ -66,11 +68,15 @@ func Set(d *api.Daemon, name Name, value string) {
 	leadermemory.Set(d, string(name), value)
 }
 
-// SetDrain records how far an OSD is on its way out. One that is replaced says so in its spec.
+// SetDrain records how far an OSD is on its way out. One that is replaced says so in its spec, and so
+// does one that is empty and whose number Ceph keeps.
 func SetDrain(d *api.Daemon, leaves, empty, replaced bool) {
 	switch {
 	case leaves && empty:
 		Set(d, Drain, Empty)
+		if Of(d, Replaced) != "" {
+			d.Spec.Parameters[string(Drain)] = Replace
+		}
 	case replaced:
 		d.Spec.Parameters[string(Drain)] = Replace
 	case leaves:
