@@ -75,8 +75,8 @@ func (c *Call) declared() []Service {
 		s.Created = stamp(c.View.Cluster.CreationTimestamp.Time)
 		if d.Of != nil {
 			s.Created = stamp(d.Of.GetCreationTimestamp().Time)
-			if at := d.Of.GetDeletionTimestamp(); at != nil {
-				s.Deleted = stamp(at.Time)
+			if d.IsDeleted() {
+				s.Deleted = stamp(d.Of.GetDeletionTimestamp().Time)
 			}
 		}
 		all = append(all, s)

@@ -122,7 +122,7 @@ func (d *document) dropDefaults() {
 		for name, values := range defaults[kind] {
 			switch value := d.fields[name].(type) {
 			case string, float64:
-				if slices.Contains(values, any(value)) {
+				if slices.Contains(values, value) {
 					delete(d.fields, name)
 				}
 			}

@@ -143,10 +143,8 @@ func (d *document) location(h *api.Host, labels map[string]string) {
 
 // node is the StorageNode by which the cluster has a host; nil where there is one.
 func (c *call) node(d *document, h *api.Host, addr string) *unstructured.Unstructured {
-	for i := range c.view.Nodes {
-		if n := &c.view.Nodes[i]; n.Status.Host == h.Name || selects(n.Spec.NodeSelector, h.Labels) {
-			return nil
-		}
+	if c.nodeOf(h) != nil {
+		return nil
 	}
 	spec := fields{
 		"type": string(api.StorageCeph), "cluster": c.view.Cluster.Name,
@@ -156,6 +154,16 @@ func (c *call) node(d *document, h *api.Host, addr string) *unstructured.Unstruc
 		spec["storageNetwork"] = map[string]any{"ips": []any{addr}}
 	}
 	return c.object("StorageNode", c.view.Cluster.Name+"-"+strings.ToLower(d.id), spec)
+}
+
+// nodeOf is the StorageNode by which the cluster has a host, or nil.
+func (c *call) nodeOf(h *api.Host) *api.StorageNode {
+	for i := range c.view.Nodes {
+		if n := &c.view.Nodes[i]; n.Status.Host == h.Name || selects(n.Spec.NodeSelector, h.Labels) {
+			return n
+		}
+	}
+	return nil
 }
 
 func selects(selector, labels map[string]string) bool {

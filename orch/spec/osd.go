@@ -81,7 +81,7 @@ func (c *call) newDevices(d *document) api.NewDevicePolicy {
 	if d.flag("unmanaged") {
 		return api.NewDevicesHold
 	}
-	if c.policy() == api.NewDevicesTake {
+	if policyOf(c.ceph()) == api.NewDevicesTake {
 		return api.NewDevicesTake
 	}
 	if g := c.group(d); g != nil && g.Spec.NewDevices == api.NewDevicesTake {
@@ -90,12 +90,12 @@ func (c *call) newDevices(d *document) api.NewDevicePolicy {
 	return api.NewDevicesReport
 }
 
-// policy is spec.ceph.orch.newDevices.
-func (c *call) policy() api.NewDevicePolicy {
-	if o := c.ceph().Orch; o != nil {
-		return o.NewDevices
+// policyOf is spec.ceph.orch.newDevices; empty where nothing is said.
+func policyOf(ceph *api.CephSpec) api.NewDevicePolicy {
+	if ceph.Orch == nil {
+		return ""
 	}
-	return ""
+	return ceph.Orch.NewDevices
 }
 
 // takesMore says whether a document has disks taken that its group only reports, as the cluster's
@@ -103,7 +103,7 @@ func (c *call) policy() api.NewDevicePolicy {
 func (c *call) takesMore(d *document) bool {
 	g := c.group(d)
 	return d.kind == kindOSD && d.fields["unmanaged"] == nil && g != nil &&
-		c.policy() == api.NewDevicesTake && g.Spec.NewDevices != api.NewDevicesTake
+		policyOf(c.ceph()) == api.NewDevicesTake && g.Spec.NewDevices != api.NewDevicesTake
 }
 
 // disks writes what a document says of disks.

@@ -87,7 +87,7 @@ func (c *call) rgw(d *document) []Write {
 	if there {
 		otherwise, port = countOf(&s.Spec.Gateways.Placement, defaultGateways), int64(s.Spec.Gateways.Port)
 	}
-	c.tls(d, s)
+	d.tls(s)
 	wanted := d.number("rgw_frontend_port", 1, 65535)
 	if wanted == 0 && !there {
 		p.note(d, "gateways listen at port %d, Ceph's default", port)
@@ -103,7 +103,7 @@ func (c *call) rgw(d *document) []Write {
 }
 
 // tls refuses what a store does not have: a document names no Secret.
-func (c *call) tls(d *document, s *api.ObjectStore) {
+func (d *document) tls(s *api.ObjectStore) {
 	has := s != nil && s.Spec.Gateways.TLS != nil
 	wants := d.flag("ssl")
 	switch {

@@ -49,12 +49,18 @@ func Services(v *engine.View) []Service {
 	return c.services
 }
 
-// Documents are the ServiceSpecs of everything that is declared, by the names of the services: what
-// is exported ('ceph orch ls --export') changes nothing when it is applied.
+// IsDeleted says whether a service is being deleted.
+func (s *Service) IsDeleted() bool { return s.Of != nil && s.Of.GetDeletionTimestamp() != nil }
+
+// Documents are the ServiceSpecs of everything that is declared and is not being deleted, by the
+// names of the services: what is exported ('ceph orch ls --export') changes nothing when it is
+// applied.
 func Documents(v *engine.View) map[string]map[string]any {
 	all := map[string]map[string]any{}
 	for _, s := range Services(v) {
-		all[s.Name] = s.Document
+		if !s.IsDeleted() {
+			all[s.Name] = s.Document
+		}
 	}
 	return all
 }

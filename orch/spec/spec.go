@@ -79,6 +79,9 @@ func writes(r Request, unchanged bool) ([]Write, error) {
 	c.label(docs)
 	var all []Write
 	for _, d := range docs {
+		if what := c.deleted(d); what != "" {
+			return nil, refusal.Errorf("%s: %s is being deleted: apply the document again when it is gone", d.service, what)
+		}
 		if r.NoOverwrite && c.isThere(d) {
 			all = append(all, c.skipped(d))
 			continue
@@ -90,6 +93,21 @@ func writes(r Request, unchanged bool) ([]Write, error) {
 		all = append(all, w...)
 	}
 	return all, nil
+}
+
+// deleted is the object of a document that is being deleted, in words; empty where there is none.
+func (c *call) deleted(d *document) string {
+	for _, s := range Services(c.view) {
+		if s.Name == d.service && s.IsDeleted() {
+			return s.Of.ResourceKind() + " " + s.Of.GetName()
+		}
+	}
+	if h := c.hostNamed(d.id); d.kind == kindHost && h != nil {
+		if n := c.nodeOf(h); n != nil && n.DeletionTimestamp != nil {
+			return "StorageNode " + n.Name
+		}
+	}
+	return ""
 }
 
 // translate translates a document.

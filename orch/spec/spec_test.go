@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -162,8 +164,8 @@ func outcome(t *testing.T, r Request) string {
 	t.Helper()
 	writes, err := Writes(r)
 	if err != nil {
-		refused, ok := err.(*refusal.Error)
-		if !ok || refused.Errno != -22 || len(writes) > 0 {
+		var refused *refusal.Error
+		if !errors.As(err, &refused) || refused.Errno != -22 || len(writes) > 0 {
 			t.Errorf("%T: %v, %v", err, err, writes)
 		}
 		return "refused: " + err.Error() + "\n"
@@ -301,6 +303,29 @@ func mergeMaps(into, from map[string]any) {
 			continue
 		}
 		into[key] = value
+	}
+}
+
+// TestWrites_deleted: nothing is written to what is being deleted, and it is not exported.
+func TestWrites_deleted(t *testing.T) {
+	v := running()
+	now := metav1.Unix(1, 0)
+	for _, r := range v.Resources {
+		r.SetDeletionTimestamp(&now)
+	}
+	v.Nodes[0].DeletionTimestamp = &now
+	if got := Documents(v); len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+	for _, doc := range []string{
+		`{"service_type": "mds", "service_id": "home"}`, `{"service_type": "rbd-mirror"}`, `{"hostname": "n1"}`,
+	} {
+		docs := []json.RawMessage{[]byte(doc)}
+		for _, noOverwrite := range []bool{true, false} {
+			if w, err := Writes(Request{View: v, Docs: docs, NoOverwrite: noOverwrite}); err == nil {
+				t.Errorf("%s: %v", doc, w)
+			}
+		}
 	}
 }
 
