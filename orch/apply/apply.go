@@ -33,6 +33,8 @@ const (
 	StepPersist = "persist"
 	// StepEffective: the cluster is as it was declared.
 	StepEffective = "effective"
+	// StepWipe: the disks that the call names are erased, once no cluster has them any more.
+	StepWipe = "wipe"
 )
 
 const (
@@ -40,8 +42,10 @@ const (
 	paramConflicts = "conflicts"
 	// paramPart and a number is a part of the list of writes.
 	paramPart = "writes-"
+	// paramWipe are disks to erase, as HOST/ID, separated by commas.
+	paramWipe = "wipe"
 	// partBytes and mostParts are bounds of the API.
-	partBytes, mostParts = 32768, 15
+	partBytes, mostParts = 32768, 14
 )
 
 // write is a spec.Write as an Action keeps it.
@@ -50,9 +54,9 @@ type write struct {
 	Object  map[string]any `json:"object"`
 }
 
-// Parameters are those of the Action that carries writes out. The error says that there are too many
-// of them for one.
-func Parameters(writes []spec.Write, take bool) (map[string]api.ActionParameter, error) {
+// Parameters are those of the Action that carries writes out, and then erases disks, each HOST/ID. The
+// error says that there are too many of them for one.
+func Parameters(writes []spec.Write, take bool, wipe ...string) (map[string]api.ActionParameter, error) {
 	list := make([]write, len(writes))
 	for i, w := range writes {
 		list[i] = write{w.Manager, w.Object.Object}
@@ -72,6 +76,9 @@ func Parameters(writes []spec.Write, take bool) (map[string]api.ActionParameter,
 	}
 	if take {
 		parameters[paramConflicts] = api.ActionParameter(api.CephOrchTake)
+	}
+	if len(wipe) > 0 {
+		parameters[paramWipe] = api.ActionParameter(strings.Join(wipe, ","))
 	}
 	return parameters, nil
 }
@@ -104,7 +111,7 @@ var _ action.Handler = (*Handler)(nil)
 func (*Handler) Kind() action.Kind {
 	return action.Kind{
 		Name: Kind, Summary: "declares what a user of 'ceph orch' applied, and waits until it is so",
-		Executor: api.ByLeader, Mode: action.Beside, Steps: []string{StepPersist, StepEffective}, Final: true,
+		Executor: api.ByLeader, Mode: action.Beside, Steps: []string{StepPersist, StepEffective, StepWipe}, Final: true,
 	}
 }
 
@@ -138,8 +145,11 @@ func (h *Handler) Step(ctx context.Context, a *api.Action, step string) (action.
 	if err != nil {
 		return action.Progress{}, err
 	}
-	if step == StepPersist {
+	switch step {
+	case StepPersist:
 		return persist(ctx, c, writes, a.Spec.Parameters[paramConflicts] == api.ActionParameter(api.CephOrchTake))
+	case StepWipe:
+		return wipe(ctx, c, a)
 	}
 	return effective(ctx, c, writes)
 }
@@ -169,7 +179,11 @@ func effective(ctx context.Context, c client.Client, writes []write) (action.Pro
 		if err != nil {
 			return p, refuse("%s was deleted", NameOf(of))
 		}
-		switch wait, err := state(u); {
+		wait, err := state(u)
+		if err == nil && wait == "" {
+			wait, err = leaves(ctx, c, of)
+		}
+		switch {
 		case err != nil:
 			return p, err
 		case wait == "":

@@ -84,6 +84,10 @@ func accepted(a *api.Action) bool {
 	return a.Status.State == api.ActionRunning || a.Status.WaitsFor != ""
 }
 
+// begun says that an Action is under way, or that it waits for its turn behind others. Kinds that ask
+// first whether they may begin are refused before that.
+func begun(a *api.Action) bool { return a.Status.State == api.ActionRunning }
+
 // stepDone says that an Action has done one of its steps.
 func stepDone(name string) func(*api.Action) bool {
 	return func(a *api.Action) bool {

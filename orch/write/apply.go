@@ -78,11 +78,8 @@ func (c *Call) apply(ctx context.Context, docs []json.RawMessage, noOverwrite bo
 	if err != nil {
 		return nil, answer.Errorf("%v", err)
 	}
-	action := api.ActionSpec{
-		Kind: apply.Kind, Target: "storagecluster/" + c.View.Cluster.Name, Cluster: c.View.Cluster.Name, Parameters: parameters,
-	}
 	last := len(words) - 1
-	words[last], err = c.start(ctx, action, words[last], stepDone(apply.StepPersist))
+	words[last], err = c.start(ctx, c.applying(parameters), words[last], stepDone(apply.StepPersist))
 	return words, err
 }
 

@@ -74,7 +74,18 @@ var methods = map[string]method{
 	"exit_host_maintenance":  exitMaintenance,
 	"drain_host":             drain,
 	"stop_drain_host":        stopDrain,
+	"rescan_host":            rescan,
 	"daemon_action":          daemonAction,
+	"service_action":         serviceAction,
+	"remove_daemons":         removeDaemons,
+	"add_daemon":             addDaemon,
+	"set_unmanaged":          setUnmanaged,
+	"create_osds":            createOSDs,
+	"remove_osds":            removeOSDs,
+	"stop_remove_osds":       stopRemoval,
+	"zap_device":             zap,
+	"replace_device":         replaceDevice,
+	"blink_device_light":     light,
 }
 
 // Methods are the names of the methods that Do knows, sorted.

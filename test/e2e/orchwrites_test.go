@@ -188,7 +188,7 @@ func (s *session) gateways() {
 		}
 		return nil
 	})
-	s.refuses("orch apply ingress rgw.s3", "not support")
+	s.refuses("orch apply grafana", "not supported by Holdfast: grafana")
 }
 
 func (s *session) maintenance() {

@@ -1,0 +1,72 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/action/hostaction"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// leaves says which daemon is still on a device that an object has leave.
+func leaves(ctx context.Context, c client.Client, of *unstructured.Unstructured) (wait string, err error) {
+	var ids []string
+	for _, field := range []string{"exclude", "replace"} {
+		list, _, _ := unstructured.NestedStringSlice(of.Object, "spec", field)
+		ids = append(ids, list...)
+	}
+	if len(ids) == 0 {
+		return "", nil
+	}
+	var daemons api.DaemonList
+	if err := c.List(ctx, &daemons, client.InNamespace(of.GetNamespace())); err != nil {
+		return "", fmt.Errorf("while listing daemons: %w", err)
+	}
+	for i := range daemons.Items {
+		d := &daemons.Items[i]
+		on := func(x api.DaemonDevice) bool { return slices.Contains(ids, x.ID) || slices.Contains(ids, x.Of) }
+		if slices.ContainsFunc(d.Spec.Devices, on) {
+			return fmt.Sprintf("%s on host %s to leave the cluster", d.Name, d.Spec.Host), nil
+		}
+	}
+	return "", nil
+}
+
+// wipe has agents erase the disks that an Action names, each by an Action of its own, and follows
+// these.
+func wipe(ctx context.Context, c client.Client, of *api.Action) (action.Progress, error) {
+	p := action.Progress{Unit: "disks", Recheck: readAgain}
+	for i, disk := range strings.FieldsFunc(string(of.Spec.Parameters[paramWipe]), func(r rune) bool { return r == ',' }) {
+		p.Total++
+		host, id, _ := strings.Cut(disk, "/")
+		a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: fmt.Sprintf("%s-wipe-%d", of.Name, i)}}
+		a.Spec = api.ActionSpec{Kind: hostaction.Wipe, Host: host, Target: "device/" + id, Parameters: map[string]api.ActionParameter{
+			hostaction.ParamConfirm: api.ActionParameter(id),
+		}}
+		err := c.Create(ctx, a)
+		if apierrors.IsAlreadyExists(err) {
+			err = c.Get(ctx, client.ObjectKeyFromObject(a), a)
+		}
+		if err != nil {
+			return p, final(fmt.Errorf("while having disk %s of host %s erased: %w", id, host, err))
+		}
+		switch state := a.Status.State; {
+		case state == api.ActionDone:
+			p.Count++
+		case state.Final():
+			return p, refuse("disk %s of host %s was not erased: %s", id, host, a.Status.Message)
+		case p.WaitsFor == "":
+			p.WaitsFor = fmt.Sprintf("action/%s to erase disk %s of host %s", a.Name, id, host)
+		}
+	}
+	p.Done, p.Message = p.Count == p.Total, fmt.Sprintf("%d of %d disks erased", p.Count, p.Total)
+	return p, nil
+}
