@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -368,7 +369,7 @@ func (p *planner) monPlaces() []place {
 
 // hostsForMons are the hosts that may have another mon, each at most one. A member whose Daemon was deleted gets it back.
 func (p *planner) hostsForMons() []place {
-	places, _ := p.places(p.spec.Mon.HostSelector, "mons")
+	places, _ := p.places(selection.Mons(&p.spec), "mons")
 	var others []*api.Daemon // few of a large fleet
 	for _, d := range p.view.Others {
 		if d.Spec.Type == TypeMon {

@@ -6,35 +6,42 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 )
 
-// withdrawServices has mons and mgrs replaced whose host no StorageNode means any more, where another host may have one.
+// withdrawServices has mons, mgrs and daemons of services replaced that are where they may not be any more, where another
+// host may have one.
 func (p *planner) withdrawServices() {
 	if !p.reachable() {
 		return
 	}
 	unmeant := p.unmeant()
-	if p.spec.Mon.HostSelector == nil && p.monElsewhere() {
-		for _, m := range p.members {
-			switch {
-			case !unmeant(m.Host):
-			case p.grace(m.Host) > 0:
-				p.awaitNode("mon."+m.ID, m.Host)
-			default:
-				p.yielded[m.Host] = unmeantReason(m.Host)
-			}
+	p.withdrawMons(unmeant)
+	p.withdrawMgrs(unmeant)
+	p.withdrawCrews(unmeant)
+}
+
+// withdrawMons has each mon replaced that is not where mons may be, as far as other hosts may have one.
+func (p *planner) withdrawMons(unmeant func(string) bool) {
+	hosts, elsewhere := selection.Mons(&p.spec), p.monElsewhere()
+	if !hosts.Moves(p.view.Hosts) || !hosts.Given() && !elsewhere {
+		return
+	}
+	for _, m := range p.members {
+		switch why := p.misplaced(hosts, "mon."+m.ID, m.Host, unmeant); {
+		case why == "":
+		case elsewhere:
+			p.yielded[m.Host] = why
+		default:
+			p.decide(api.VerdictSkip, api.ReasonNoOtherHost, "mon."+m.ID, "%s; it stays: no other host may run a mon", why)
 		}
 	}
-	if p.spec.Mgr.HostSelector == nil {
-		p.withdrawMgrs(unmeant)
-	}
-	p.withdrawCrews(unmeant)
 }
 
 func unmeantReason(host string) string { return "host " + host + " has no StorageNode any more" }
 
 // unmeant tells which hosts are not meant by any StorageNode any more. It goes by the same rule as for OSDs: while a node may still mean
-// the host, it is meant. A selector for mons or mgrs does not ask for nodes.
+// the host, it is meant. Where the spec selects hosts it does not ask for nodes.
 func (p *planner) unmeant() func(host string) bool {
 	none := func(string) bool { return false }
 	meant := map[string]bool{}
@@ -53,18 +60,19 @@ func (p *planner) unmeant() func(host string) bool {
 
 // withdrawMgrs lets each mgr go that has a place elsewhere, once another one stands by.
 func (p *planner) withdrawMgrs(unmeant func(string) bool) {
+	hosts := selection.Mgrs(&p.spec)
+	if !hosts.Moves(p.view.Hosts) {
+		return
+	}
 	var all, leave []*api.Daemon
+	reasons := map[string]string{}
 	for _, d := range p.daemonsOf(TypeMgr) {
-		switch {
-		case d.DeletionTimestamp != nil:
-		case unmeant(d.Spec.Host) && p.grace(d.Spec.Host) > 0:
-			p.awaitNode(label(d), d.Spec.Host)
-			all = append(all, d)
-		case unmeant(d.Spec.Host):
-			leave = append(leave, d)
-			fallthrough
-		default:
-			all = append(all, d)
+		if d.DeletionTimestamp != nil {
+			continue
+		}
+		all = append(all, d)
+		if why := p.misplaced(hosts, label(d), d.Spec.Host, unmeant); why != "" {
+			reasons[d.Name], leave = why, append(leave, d)
 		}
 	}
 	if len(leave) == 0 {
@@ -72,7 +80,7 @@ func (p *planner) withdrawMgrs(unmeant func(string) bool) {
 	}
 	room := len(all) - int(p.spec.Mgr.Count) + len(p.placesForMgrs())
 	for _, d := range leave[:min(max(room, 0), len(leave))] {
-		p.astray[d.Name] = unmeantReason(d.Spec.Host)
+		p.astray[d.Name] = reasons[d.Name]
 	}
 	for _, d := range leave {
 		if why := p.astray[d.Name]; why != "" {
@@ -80,13 +88,13 @@ func (p *planner) withdrawMgrs(unmeant func(string) bool) {
 			continue
 		}
 		p.decide(api.VerdictSkip, api.ReasonNoOtherHost, label(d), "%s; it stays: no other host may run a mgr",
-			unmeantReason(d.Spec.Host))
+			reasons[d.Name])
 	}
 }
 
 // placesForMgrs are the hosts that may have another mgr.
 func (p *planner) placesForMgrs() []place {
-	places, _ := p.places(nil, "mgrs")
+	places, _ := p.places(selection.Mgrs(&p.spec), "mgrs")
 	return slices.DeleteFunc(places, func(at place) bool {
 		return slices.ContainsFunc(p.daemonsOf(TypeMgr), func(d *api.Daemon) bool { return d.Spec.Host == at.host })
 	})

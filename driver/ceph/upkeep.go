@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -222,7 +223,7 @@ func (p *planner) mgrsAllow(u *upkeep) bool {
 				d.Spec.Host, label(running[0]))
 		}
 	}
-	if places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs"); len(places) > 0 {
+	if places, _ := p.places(selection.Mgrs(&p.spec), "mgrs"); len(places) > 0 {
 		return p.await(u, api.ReasonAwaitingReplacement, "waiting for a standby mgr on another host before %s stops",
 			label(running[0]))
 	}
