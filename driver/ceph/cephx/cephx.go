@@ -80,8 +80,9 @@ func Keyring(entity, key string, caps map[string]string) string {
 	return b.String()
 }
 
-// NewKey makes a cephx key as CryptoKey::encode does (src/auth/Crypto.cc): type 1 (AES), the time of its making in seconds
-// and nanoseconds, the length of the secret, and the secret; all little endian, in base64.
+// NewKey makes a cephx key as CryptoKey::encode does (src/auth/Crypto.cc): type 1 (AES), the time of
+// its making in seconds and nanoseconds, the length of the secret, and the secret; all little endian,
+// in base64.
 func NewKey(now time.Time) (string, error) {
 	const typeAES, length = 1, 16
 	b := binary.LittleEndian.AppendUint16(nil, typeAES)
