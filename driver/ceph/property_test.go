@@ -101,7 +101,7 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		return
 	}
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
-	switch rapid.IntRange(0, 17).Draw(t, "event") {
+	switch rapid.IntRange(0, 18).Draw(t, "event") {
 	case 0:
 		j := len(f.hosts) + 1
 		f.host(j, 2)
@@ -137,6 +137,10 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		drawLocation(t, f, i)
 	case 17:
 		drawPlacement(t, f.world)
+	case 18:
+		if names := slices.Sorted(maps.Keys(f.daemons)); len(names) > 0 {
+			f.asks(rapid.SampledFrom(names).Draw(t, "leaves"), api.AnnotationLeave)
+		}
 	case 9, 10:
 		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance, api.HostDrain}).Draw(t, "mode")
 	}

@@ -1,12 +1,14 @@
 package ceph
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -214,13 +216,19 @@ func (p *planner) moveOne(u *upkeep, s *service, d *api.Daemon) bool {
 	return p.await(u, api.ReasonRemoving, "%s is being removed", label(d))
 }
 
-// withdrawCrews moves daemons of services off hosts that their placement does not select any more.
+// withdrawCrews moves daemons of services off hosts that their placement does not select any more, or that a person asks them
+// to leave.
 func (p *planner) withdrawCrews(unmeant func(string) bool) {
 	for _, s := range p.services {
 		var leave []*api.Daemon
 		for _, d := range p.membersOf(&s.crew) {
-			if why := p.misplaced(s.hosts(), label(d), d.Spec.Host, unmeant); why != "" && d.DeletionTimestamp == nil {
-				p.astray[d.Name], leave = why, append(leave, d)
+			why := cmp.Or(p.misplaced(s.hosts(), label(d), d.Spec.Host, unmeant), asked.Leave(d, p.hosts[d.Spec.Host]))
+			if why == "" {
+				continue
+			}
+			p.astray[d.Name] = why
+			if d.DeletionTimestamp == nil {
+				leave = append(leave, d)
 			}
 		}
 		for _, d := range leave {

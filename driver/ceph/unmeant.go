@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 )
 
@@ -19,20 +20,32 @@ func (p *planner) withdrawServices() {
 	p.withdrawMons(unmeant)
 	p.withdrawMgrs(unmeant)
 	p.withdrawCrews(unmeant)
+	for i := range p.view.Daemons {
+		d := &p.view.Daemons[i]
+		if o := asked.Stays(d, movableTypes); !o.None() {
+			p.object(label(d), o)
+		}
+	}
 }
 
-// withdrawMons has each mon replaced that is not where mons may be, as far as other hosts may have one.
+// movableTypes are the types of daemons that others can replace elsewhere.
+var movableTypes = append([]string{TypeMon, TypeMgr}, servingTypes...)
+
+// withdrawMons has each mon replaced that is not where mons may be, or that a person asked to leave, as far as other hosts may
+// have one.
 func (p *planner) withdrawMons(unmeant func(string) bool) {
 	hosts, elsewhere := selection.Mons(&p.spec), p.monElsewhere()
-	if !hosts.Moves(p.view.Hosts) || !hosts.Given() && !elsewhere {
-		return
-	}
 	for _, m := range p.members {
-		switch why := p.misplaced(hosts, "mon."+m.ID, m.Host, unmeant); {
+		why := asked.Leave(p.have[daemonName(p.cluster.Name, "mon", m.ID)], p.hosts[m.Host])
+		told := why != "" || hosts.Given()
+		if hosts.Moves(p.view.Hosts) && (elsewhere || hosts.Given()) {
+			why = cmp.Or(p.misplaced(hosts, "mon."+m.ID, m.Host, unmeant), why)
+		}
+		switch {
 		case why == "":
 		case elsewhere:
 			p.yielded[m.Host] = why
-		default:
+		case told:
 			p.decide(api.VerdictSkip, api.ReasonNoOtherHost, "mon."+m.ID, "%s; it stays: no other host may run a mon", why)
 		}
 	}
@@ -58,28 +71,34 @@ func (p *planner) unmeant() func(host string) bool {
 	}
 }
 
-// withdrawMgrs lets each mgr go that has a place elsewhere, once another one stands by.
+// withdrawMgrs lets each mgr go that has a place elsewhere, once another one stands by. One that a person asked to leave also
+// goes where it is one of several.
 func (p *planner) withdrawMgrs(unmeant func(string) bool) {
 	hosts := selection.Mgrs(&p.spec)
-	if !hosts.Moves(p.view.Hosts) {
-		return
-	}
 	var all, leave []*api.Daemon
-	reasons := map[string]string{}
+	reasons, room := map[string]string{}, 0
 	for _, d := range p.daemonsOf(TypeMgr) {
-		if d.DeletionTimestamp != nil {
-			continue
+		why := asked.Leave(d, p.hosts[d.Spec.Host])
+		if why != "" && d.DeletionTimestamp == nil {
+			room = min(1, len(p.daemonsOf(TypeMgr))-1)
 		}
-		all = append(all, d)
-		if why := p.misplaced(hosts, label(d), d.Spec.Host, unmeant); why != "" {
+		if hosts.Moves(p.view.Hosts) {
+			why = cmp.Or(p.misplaced(hosts, label(d), d.Spec.Host, unmeant), why)
+		}
+		switch {
+		case d.DeletionTimestamp != nil:
+			p.astray[d.Name] = why
+			continue
+		case why != "":
 			reasons[d.Name], leave = why, append(leave, d)
 		}
+		all = append(all, d)
 	}
 	if len(leave) == 0 {
 		return
 	}
-	room := len(all) - int(p.spec.Mgr.Count) + len(p.placesForMgrs())
-	for _, d := range leave[:min(max(room, 0), len(leave))] {
+	room = max(room, len(all)-int(p.spec.Mgr.Count)+len(p.placesForMgrs()))
+	for _, d := range leave[:min(room, len(leave))] {
 		p.astray[d.Name] = reasons[d.Name]
 	}
 	for _, d := range leave {
