@@ -8,6 +8,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -238,7 +239,7 @@ func (p *planner) departs(m member) string {
 		return ""
 	case h == nil:
 		return "host " + m.Host + " is gone"
-	case p.hosts[m.Host].ModeOf() == api.HostMaintenance:
+	case p.hosts[m.Host].ModeOf() == api.HostMaintenance, asked.Stopped(p.have[daemonName(p.cluster.Name, "mon", m.ID)]):
 		return "" // expected back
 	case p.silentFor(h) >= p.spec.Mon.ReplaceAfter.Duration:
 		return fmt.Sprintf("agent of host %s disconnected for more than %v", m.Host, p.spec.Mon.ReplaceAfter.Duration)

@@ -101,7 +101,7 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		return
 	}
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
-	switch rapid.IntRange(0, 18).Draw(t, "event") {
+	switch rapid.IntRange(0, 20).Draw(t, "event") {
 	case 0:
 		j := len(f.hosts) + 1
 		f.host(j, 2)
@@ -141,8 +141,30 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		if names := slices.Sorted(maps.Keys(f.daemons)); len(names) > 0 {
 			f.asks(rapid.SampledFrom(names).Draw(t, "leaves"), api.AnnotationLeave)
 		}
+	case 19:
+		if names := slices.Sorted(maps.Keys(f.daemons)); len(names) > 0 {
+			stopAsked(t, f, rapid.SampledFrom(names).Draw(t, "stops"))
+		}
+	case 20:
+		for _, d := range f.daemons {
+			delete(d.Annotations, api.AnnotationStop)
+		}
 	case 9, 10:
 		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance, api.HostDrain}).Draw(t, "mode")
+	}
+}
+
+// stopAsked has a daemon stopped as an Action does, if Ceph can do without it.
+func stopAsked(t *rapid.T, f *fakeWorld, name string) {
+	v := f.view()
+	v.Restart = name
+	system, err := f.driver.Observe(t.Context(), v, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.System = system
+	if d := f.daemons[name]; d.Spec.State == api.WantRunning && len(f.planAt(v, f.now).AgainstRestart(name)) == 0 {
+		f.asks(name, api.AnnotationStop)
 	}
 }
 
