@@ -6,7 +6,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// UsedHosts are the hosts that the cluster's nodes and resources select or were accepted on, and those where its daemons are. Nobody writes to the
+// UsedHosts are the hosts that the cluster, its nodes and its resources select or were accepted on, and those where its daemons are. Nobody writes to the
 // map. A view that AddNeighbours has seen remembers them: a run asks several times, and in a large fleet to find them is much of its
 // work.
 func (v *View) UsedHosts() map[string]bool {
@@ -28,6 +28,11 @@ func (v *View) findUsed(hosts *hostIndex) map[string]bool {
 	}
 	for i := range v.Daemons {
 		used[v.Daemons[i].Spec.Host] = true
+	}
+	for i := range v.Hosts {
+		if v.Cluster.Selects(&v.Hosts[i]) {
+			used[v.Hosts[i].Name] = true
+		}
 	}
 	for _, r := range OfKind[api.Placed](v.Resources) {
 		for i := range v.Hosts {

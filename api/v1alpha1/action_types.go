@@ -85,6 +85,12 @@ type ActionParameter string
 // ActionDaemonRestart is the kind of Actions that end the process of a daemon, so that another one takes its place.
 const ActionDaemonRestart = "daemon.restart"
 
+// ActionDaemonStop and ActionDaemonStart are the kinds of Actions that have a daemon stay stopped, and that end this.
+const (
+	ActionDaemonStop  = "daemon.stop"
+	ActionDaemonStart = "daemon.start"
+)
+
 // ActionServiceCommand is the kind of Actions that carry a command of a storage system's driver to the agent of a daemon. The
 // leader alone makes them and removes them, nobody has to approve them, and they tell no events: they are part of the plan of
 // their cluster, which the cluster's approval and mode speak of.

@@ -63,3 +63,12 @@ type Placed interface {
 	// SelectedHosts selects the hosts that it may use; with nothing in it those of the cluster's nodes.
 	SelectedHosts() *HostSelection
 }
+
+// Selects says whether the cluster's own spec selects a host for daemons.
+func (c *StorageCluster) Selects(h *Host) bool {
+	if c.Spec.Ceph == nil {
+		return false
+	}
+	mon, mgr := c.Spec.Ceph.Mon.Placement, c.Spec.Ceph.Mgr.Placement
+	return mon != nil && mon.Selects(h) || mgr != nil && mgr.Selects(h)
+}

@@ -73,6 +73,7 @@ const (
 	ReasonKeptAsIs     Reason = "KeptAsIs"
 	ReasonSurplusKept  Reason = "SurplusKept"
 	ReasonHeldBack     Reason = "HeldBack"
+	ReasonStopAsked    Reason = "StopAsked"
 	ReasonObserveOnly  Reason = "ObserveOnly"
 	ReasonActionActs   Reason = "ActionActs"
 	ReasonUnknown      Reason = "Unknown"
@@ -135,6 +136,7 @@ var Reasons = map[Reason]string{
 	ReasonKeptAsIs:     "It stays as a user or an earlier state left it.",
 	ReasonSurplusKept:  "There are more than declared, and they stay for now.",
 	ReasonHeldBack:     "The daemon went down and came back too often, and is held back.",
+	ReasonStopAsked:    "A user had the daemon stopped, and it stays stopped until a user has it started.",
 	ReasonObserveOnly:  "The cluster is in mode Observed, so nothing is changed.",
 	ReasonActionActs:   "An Action changes it now; the plan leaves it alone.",
 	ReasonUnknown:      "Nothing is known of it.",

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -93,7 +94,7 @@ func (x *adopter) secrets() []AdoptedSecret {
 		s := AdoptedSecret{
 			Name:        secretName(x.Name, entity),
 			Annotations: map[string]string{AnnotationEntity: entity, AnnotationFSID: x.Facts.FSID},
-			Data:        map[string][]byte{secretKey: []byte(k.Key), secretKeyring: []byte(keyring(entity, k.Key, k.Caps))},
+			Data:        map[string][]byte{secretKey: []byte(k.Key), secretKeyring: []byte(cephx.Keyring(entity, k.Key, k.Caps))},
 		}
 		if key := x.deviceKey(entity); key != "" {
 			s.Data[api.KeyLUKS] = []byte(key)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 )
@@ -19,7 +20,7 @@ func checkAnswers(t *testing.T, c rados.Client, uuid, key string) {
 	t.Helper()
 	const other = "11111111-2222-4333-8444-555555555555"
 	input := func(key string) []byte { return fmt.Appendf(nil, `{"cephx_secret": %q}`, key) }
-	newer, err := newKey(testTime)
+	newer, err := cephx.NewKey(testTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +36,8 @@ func checkAnswers(t *testing.T, c rados.Client, uuid, key string) {
 		{"another id", command{"prefix": "osd new", "uuid": uuid, "id": 7}, input(key), syscall.EEXIST},
 		{"id as text", command{"prefix": "osd new", "uuid": uuid, "id": "0"}, input(key), syscall.EINVAL},
 		{"a new one", command{"prefix": "osd new", "uuid": other, "id": 7}, input(newer), nil},
-		{"a new key", command{"prefix": "auth import"}, []byte(keyring("mgr.z", newer, capsOf("mgr.z"))), nil},
-		{"a new key again", command{"prefix": "auth import"}, []byte(keyring("mgr.z", newer, capsOf("mgr.z"))), nil},
+		{"a new key", command{"prefix": "auth import"}, []byte(cephx.Keyring("mgr.z", newer, cephx.Caps("mgr.z"))), nil},
+		{"a new key again", command{"prefix": "auth import"}, []byte(cephx.Keyring("mgr.z", newer, cephx.Caps("mgr.z"))), nil},
 		{"unknown", command{"prefix": "osd gnu"}, nil, syscall.EINVAL},
 	} {
 		_, err := c.Mon(t.Context(), tt.cmd, tt.input)
@@ -92,7 +93,7 @@ func TestFake_answersAsTheRealOne(t *testing.T) {
 		Type: TypeMon, ID: "a", Parameters: map[string]string{ParamMonmap: "a=x"},
 	}, Status: api.DaemonStatus{State: api.DaemonRunning}}
 	cluster.Sync([]api.Daemon{mon})
-	key, err := newKey(testTime)
+	key, err := cephx.NewKey(testTime)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/driver/ceph/optioninfo"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
+	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -35,7 +36,7 @@ type conn struct {
 	version  string          // since the election
 	election int             // whose epoch this is
 	entities map[string]bool // as last asked for
-	placing  placing
+	placing  placing.Since
 	fs       *fsMap       // of the epoch that it says
 	mgrs     *orch.MgrMap // of the epoch that it says
 	mgrEpoch int          // as last heard

@@ -3,6 +3,7 @@ package ceph
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -30,6 +31,8 @@ type crew struct {
 	absent func(running int) int
 	// seats are the daemons that are wanted, sorted by their ids.
 	seats []seat
+	// left are the hosts of those that go: others are placed there last.
+	left []string
 }
 
 // seat is a wanted daemon of a crew.
@@ -89,10 +92,10 @@ func (p *planner) man(c *crew, places []place) {
 	count := c.count
 	for _, d := range p.membersOf(c) {
 		switch why := p.goesFor(d); {
-		case why != "" && d.DeletionTimestamp != nil:
-			continue
-		case why != "" && p.released[d.Name]:
-			p.dismissOne(api.ReasonRemoving, d, why)
+		case why != "" && (d.DeletionTimestamp != nil || p.released[d.Name]):
+			if c.left = append(c.left, d.Spec.Host); d.DeletionTimestamp == nil {
+				p.dismissOne(api.ReasonRemoving, d, why)
+			}
 			continue
 		case why != "" && !p.refusedHost(d.Spec.Host):
 			count++ // it gets another in its place before it goes
@@ -218,7 +221,8 @@ func (p *planner) unsteady(c *crew) bool {
 	return false
 }
 
-// byLoad are the places that have none of the crew, those with the fewest mons and daemons of crews before it first.
+// byLoad are the places that have none of the crew, those with the fewest mons and daemons of crews before it first, and
+// last those that one has just left.
 func (p *planner) byLoad(c *crew, places []place) []place {
 	load := map[string]int{}
 	for _, m := range slices.Concat(p.members, p.joining) {
@@ -232,6 +236,9 @@ func (p *planner) byLoad(c *crew, places []place) []place {
 	free := slices.DeleteFunc(slices.Clone(places), func(at place) bool {
 		return slices.ContainsFunc(c.seats, func(s seat) bool { return s.host == at.host })
 	})
+	for _, host := range c.left {
+		load[host] = math.MaxInt
+	}
 	slices.SortStableFunc(free, func(a, b place) int { return cmp.Compare(load[a.host], load[b.host]) })
 	return free
 }

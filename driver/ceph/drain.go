@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -143,7 +144,7 @@ func (p *planner) mayDrain(u *upkeep) bool {
 
 // mgrElsewhere says whether another host has a mgr, or may have one.
 func (p *planner) mgrElsewhere() bool {
-	places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs")
+	places, _ := p.places(selection.Mgrs(&p.spec), "mgrs")
 	return len(places) > 0 || slices.ContainsFunc(p.daemonsOf(TypeMgr), func(d *api.Daemon) bool { return !p.closed(d.Spec.Host) && !told(d) })
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -98,6 +99,19 @@ func heldSince(d *api.Daemon) time.Time {
 
 func held(d *api.Daemon) bool { return !heldSince(d).IsZero() }
 
+// resting says whether a daemon stays stopped, held back or by the word of a person: nobody waits for it.
+func resting(d *api.Daemon) bool { return held(d) || asked.Stopped(d) }
+
+// keepStopped keeps the daemons stopped that a person had stopped. All else counts them as down.
+func (p *planner) keepStopped() {
+	for i := range p.view.Daemons {
+		if d := &p.view.Daemons[i]; asked.Stopped(d) {
+			p.stop[d.Name] = true
+			p.decide(api.VerdictSkip, api.ReasonStopAsked, label(d), "%s", asked.StopText(d))
+		}
+	}
+}
+
 // planFlaps holds back OSDs that go down and come back again and again, as far as data can be used without them, and those of one host at most: what
 // makes OSDs of several hosts flap is mostly the network between them, and then to stop them mends nothing. What is counted stands in the Daemons.
 func (p *planner) planFlaps() {
@@ -108,7 +122,7 @@ func (p *planner) planFlaps() {
 	var back []*api.Daemon
 	for _, d := range p.daemonsOf(TypeOSD) {
 		switch {
-		case d.DeletionTimestamp != nil || !held(d):
+		case d.DeletionTimestamp != nil || !held(d) || asked.Stopped(d):
 		case p.reachable() && p.seen.hasCheck(checkAvailability):
 			p.moving = true
 			p.decide(api.VerdictDo, api.ReasonBackInUse, label(d),

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
@@ -77,7 +78,7 @@ func (p *planner) restartGateways() {
 		busy := false
 		for _, d := range p.membersOf(&x.service.crew) {
 			switch active := p.hosts[d.Spec.Host].ModeOf() == api.HostActive && d.DeletionTimestamp == nil; {
-			case !active:
+			case !active || asked.Stopped(d):
 			case told(d):
 				busy, p.stop[d.Name] = true, !ended(d)
 			case p.stale(d):

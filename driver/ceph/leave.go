@@ -8,6 +8,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -53,7 +54,7 @@ func (p *planner) refusedHost(host string) bool {
 // expected says whether an OSD that is down is on its way up.
 func (p *planner) expected(o *osd) bool {
 	h, d := p.hosts[o.host], p.have[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
-	if h == nil || d == nil || p.silentFor(h) > p.waits.OSDBack {
+	if h == nil || d == nil || asked.Stopped(d) || p.silentFor(h) > p.waits.OSDBack {
 		return false
 	}
 	switch d.Status.State {
@@ -82,7 +83,7 @@ func (p *planner) awaitStarts(waiting map[string][]string) {
 	for i := range p.view.Daemons {
 		d := &p.view.Daemons[i]
 		stopped := d.Spec.State == api.WantStopped || d.Status.State == api.DaemonStopped || d.Status.State == api.DaemonStopping
-		if stopped && d.Spec.Type != TypeOSD && d.DeletionTimestamp == nil && p.hosts[d.Spec.Host] != nil && p.hosts[d.Spec.Host].ModeOf() == api.HostActive {
+		if stopped && !asked.Stopped(d) && d.Spec.Type != TypeOSD && d.DeletionTimestamp == nil && p.hosts[d.Spec.Host] != nil && p.hosts[d.Spec.Host].ModeOf() == api.HostActive {
 			waiting[d.Spec.Host] = append(waiting[d.Spec.Host], label(d))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -27,7 +28,7 @@ func (p *planner) mgrCrew() *crew {
 }
 
 func (p *planner) planMgrs() {
-	places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs")
+	places, _ := p.places(selection.Mgrs(&p.spec), "mgrs")
 	p.man(p.mgrs, places)
 	planOrch(p)
 }

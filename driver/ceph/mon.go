@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -48,7 +49,7 @@ func (p *planner) planMons() {
 			"spec.ceph.mon.count is %d but must be odd: an even number tolerates no more failures than one mon less", count)
 		return
 	}
-	places, toCome := p.places(p.spec.Mon.HostSelector, "mons")
+	places, toCome := p.places(selection.Mons(&p.spec), "mons")
 	if len(places) < count {
 		p.tooFewHosts(count, places, toCome)
 		return
@@ -81,17 +82,17 @@ func (p *planner) tooFewHosts(count int, places []place, toCome int) {
 	if count == 1 {
 		need = "a mon needs a host"
 	}
-	switch selector := p.spec.Mon.HostSelector; {
-	case p.selectsNone(selector): // checkSelectors has said so
-	case len(p.nodes) == 0 && selector == nil:
+	switch hosts := selection.Mons(&p.spec); {
+	case hosts.SelectsNone(p.view.Hosts): // checkSelectors has said so
+	case len(p.nodes) == 0 && !hosts.Given():
 		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, "cluster/"+p.cluster.Name,
 			"the cluster has no StorageNode yet: declare StorageNodes for the machines that it may use")
 	case len(places)+toCome >= count:
 		p.decide(api.VerdictWait, api.ReasonNotReady, "mons", "%d of %s for the mons are usable now", len(places),
 			words.Plural(count, "host"))
-	case selector != nil:
+	case hosts.Given():
 		p.decide(api.VerdictRefuse, api.ReasonInsufficientNodes, "mons",
-			"%s, but spec.ceph.mon.hostSelector selects %s usable now: label more hosts%s", need, have,
+			"%s, but %s selects %s usable now: %s%s", need, hosts.Field, have, hosts.More(),
 			orLower(count, len(places)))
 	case p.settling() > 0:
 		p.hold = p.settling()

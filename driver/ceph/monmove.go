@@ -8,7 +8,9 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -237,7 +239,7 @@ func (p *planner) departs(m member) string {
 		return ""
 	case h == nil:
 		return "host " + m.Host + " is gone"
-	case p.hosts[m.Host].ModeOf() == api.HostMaintenance:
+	case p.hosts[m.Host].ModeOf() == api.HostMaintenance, asked.Stopped(p.have[daemonName(p.cluster.Name, "mon", m.ID)]):
 		return "" // expected back
 	case p.silentFor(h) >= p.spec.Mon.ReplaceAfter.Duration:
 		return fmt.Sprintf("agent of host %s disconnected for more than %v", m.Host, p.spec.Mon.ReplaceAfter.Duration)
@@ -368,7 +370,7 @@ func (p *planner) monPlaces() []place {
 
 // hostsForMons are the hosts that may have another mon, each at most one. A member whose Daemon was deleted gets it back.
 func (p *planner) hostsForMons() []place {
-	places, _ := p.places(p.spec.Mon.HostSelector, "mons")
+	places, _ := p.places(selection.Mons(&p.spec), "mons")
 	var others []*api.Daemon // few of a large fleet
 	for _, d := range p.view.Others {
 		if d.Spec.Type == TypeMon {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
 )
 
 // The types of daemons, as in Daemon.spec.type.
@@ -76,8 +77,9 @@ const (
 )
 
 const (
-	entityMon   = "mon."
-	entityAdmin = "client.admin"
+	entityMon   = cephx.Mon
+	entityAdmin = cephx.Admin
+	nfsPrefix   = cephx.NFSPrefix
 )
 
 // secretName names the Secret of a cephx entity. "mon." loses its dot, which a name may not end with.

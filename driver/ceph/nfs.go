@@ -7,18 +7,16 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 )
 
-// nfsPrefix begins the entities of NFS servers; what follows is the host. No Client has a dot in its name.
-const nfsPrefix = "client.nfs."
-
 // chooseNFS chooses the host that serves the NFSExports of the cluster's filesystems.
 func (p *planner) chooseNFS() {
 	var able []nfs.Place
-	if places, _ := p.places(nil, "nfs"); len(p.members) > 0 {
+	if places, _ := p.places(selection.Selection{}, "nfs"); len(p.members) > 0 {
 		for _, at := range places {
 			able = append(able, nfs.Place{Node: at.host, Host: at.host, Address: at.address})
 		}

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 )
@@ -137,26 +135,25 @@ type place struct {
 }
 
 // places are the hosts where mons or mgrs may be put, sorted by name, and how many more there may come to be: those of the
-// StorageNodes, or those that the selector selects.
-func (p *planner) places(selector *metav1.LabelSelector, object string) (places []place, toCome int) {
+// StorageNodes, or those that the spec selects.
+func (p *planner) places(hosts selection.Selection, object string) (places []place, toCome int) {
 	byHost := p.usableNodes()
-	if selector == nil {
-		for _, n := range p.nodes {
-			if n.waiting() || n.usable() && p.closed(n.Host.Name) {
-				toCome++
-			}
-		}
-		for _, host := range slices.Sorted(maps.Keys(byHost)) {
-			places = append(places, place{host, byHost[host].Address})
-		}
-		return places, toCome
-	}
-	match, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, object, "hostSelector is invalid: %v", err)
+	switch err := hosts.Err(); {
+	case err != nil:
+		p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, object, "%s is invalid: %v", hosts.Field, err)
 		return nil, 0
+	case hosts.Given():
+		return p.selected(hosts.Selects, byHost)
 	}
-	return p.selected(func(h *api.Host) bool { return match.Matches(labels.Set(h.Labels)) }, byHost)
+	for _, n := range p.nodes {
+		if n.waiting() || n.usable() && p.closed(n.Host.Name) {
+			toCome++
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(byHost)) {
+		places = append(places, place{host, byHost[host].Address})
+	}
+	return places, toCome
 }
 
 // usableNodes are the nodes on whose hosts new daemons may be put, by their hosts.

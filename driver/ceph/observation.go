@@ -201,6 +201,19 @@ type osdMap struct {
 	BackfillFull float64                      `json:"backfillfull_ratio"`
 }
 
+// placement is all in the map that decides where data belongs, in one word to be compared.
+func (m *osdMap) placement() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "crush %d", m.Crush)
+	for _, o := range m.OSDs {
+		fmt.Fprintf(&b, " osd.%d %d %d %g", o.ID, o.Up, o.In, o.Weight)
+	}
+	for _, pool := range m.Pools {
+		fmt.Fprintf(&b, " pool %s %d %d %d", pool.Name, pool.PGNum, pool.Size, pool.Rule)
+	}
+	return b.String()
+}
+
 // stampLayout is how Ceph writes times.
 const stampLayout = "2006-01-02T15:04:05.999999-0700"
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -94,7 +95,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 			return nil, err
 		}
 	}
-	o.PGsOld = c.placing.recent(c.now(), reportAge(view.Cluster))
+	o.PGsOld = c.placing.Recent(c.now(), placing.ReportAge(view.Cluster))
 	if err := c.fillConfig(ctx, view, o); err != nil {
 		return nil, err
 	}
@@ -179,7 +180,7 @@ func (c *conn) fillOSDs(ctx context.Context, status *statusAnswer, o *Observatio
 			return err
 		}
 		c.osds = osds
-		c.placing.note(osds.placement(), c.now())
+		c.placing.Note(osds.placement(), c.now())
 	}
 	c.osds.fill(o)
 	return nil

@@ -4,39 +4,8 @@ import (
 	"testing"
 	"time"
 
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
-
-// What the mgr has reported counts only from when it can be about the map that there is now.
-func TestPlacing(t *testing.T) {
-	var p placing
-	p.note("a", testTime)
-	p.note("a", testTime.Add(time.Second))
-	if p.recent(testTime.Add(time.Second), time.Minute) {
-		t.Error("the first map that is read is a change")
-	}
-	p.note("b", testTime.Add(2*time.Second))
-	if !p.recent(testTime.Add(9*time.Second), 8*time.Second) || p.recent(testTime.Add(10*time.Second), 8*time.Second) {
-		t.Error("a change is not recent for 8 s")
-	}
-}
-
-func TestReportAge(t *testing.T) {
-	for _, tt := range []struct {
-		config map[string]api.CephOptions
-		want   time.Duration
-	}{
-		{nil, 8 * time.Second},
-		{map[string]api.CephOptions{"global": {"mgr_stats_period": "1", "mgr_tick_period": "1"}}, 3 * time.Second},
-		{map[string]api.CephOptions{"global": {"mgr_stats_period": "1"}, "mgr": {"mgr_stats_period": "3s"}}, 6 * time.Second},
-		{map[string]api.CephOptions{"mgr": {"mgr_stats_period": "often"}}, 8 * time.Second},
-	} {
-		if got := reportAge(&api.StorageCluster{Spec: api.StorageClusterSpec{Ceph: &api.CephSpec{Config: tt.config}}}); got != tt.want {
-			t.Errorf("%v: got %v, want %v", tt.config, got, tt.want)
-		}
-	}
-}
 
 // What moves no data is no change of where it belongs.
 func TestOSDMap_placement(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/leaving"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
@@ -41,7 +42,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 
 // planAll is the plan of a cluster that is in Holdfast's hands.
 func (p *planner) planAll() {
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces, p.moveMons, p.planMgrs, p.planDefaults, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.planOwnPools, p.tellCopies, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.keepStopped, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces, p.moveMons, p.planMgrs, p.planDefaults, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.planOwnPools, p.tellCopies, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -344,6 +345,8 @@ func (p *planner) wantedFor(d, have *api.Daemon) api.Reason {
 	switch stops := have != nil && !told(have) && told(d); {
 	case stops && flaps:
 		return api.ReasonHeldBack
+	case stops && asked.Stopped(have):
+		return api.ReasonStopAsked
 	case stops && p.closed(d.Spec.Host) && !p.parting[d.Name]:
 		return api.ReasonHostNotActive
 	case p.parting[d.Name] && drains(d):

@@ -36,8 +36,11 @@ func drawWorld(t *rapid.T) *fakeWorld {
 			drawNode(t, w, i+1)
 		}
 	}
-	if rapid.IntRange(0, 5).Draw(t, "selector") == 0 {
+	switch rapid.IntRange(0, 5).Draw(t, "selector") {
+	case 0:
 		w.cluster.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{}
+	case 1:
+		drawPlacement(t, w)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "filesystem") == 0 {
 		w.filesystems = append(w.filesystems, filesystemOf("home", func(f *api.Filesystem) {
@@ -56,6 +59,14 @@ func drawWorld(t *rapid.T) *fakeWorld {
 		}
 	}
 	return f
+}
+
+// drawPlacement places mons and mgrs on some of the hosts.
+func drawPlacement(t *rapid.T, w *world) {
+	ceph := w.cluster.Spec.Ceph
+	ceph.Mon.HostSelector = nil
+	ceph.Mon.Placement = byPattern(rapid.SampledFrom([]string{"", "h*", "h[1-4]", "h[23456]", "x*"}).Draw(t, "mon placement"))
+	ceph.Mgr.Placement = byPattern(rapid.SampledFrom([]string{"", "h*", "h[12]", "h3", "x*"}).Draw(t, "mgr placement"))
 }
 
 // drawLocation labels a host with where it is, which may contradict what others are labelled with.
@@ -97,7 +108,7 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		return
 	}
 	i := rapid.IntRange(1, len(f.hosts)).Draw(t, "which")
-	switch rapid.IntRange(0, 18).Draw(t, "event") {
+	switch rapid.IntRange(0, 22).Draw(t, "event") {
 	case 0:
 		j := len(f.hosts) + 1
 		f.host(j, 2)
@@ -135,8 +146,36 @@ func disturb(t *rapid.T, f *fakeWorld) {
 		if len(f.nodes) > 0 {
 			drawLeaving(t, &f.nodes[rapid.IntRange(0, len(f.nodes)-1).Draw(t, "node")].Spec)
 		}
+	case 19:
+		drawPlacement(t, f.world)
+	case 20:
+		if names := slices.Sorted(maps.Keys(f.daemons)); len(names) > 0 {
+			f.asks(rapid.SampledFrom(names).Draw(t, "leaves"), api.AnnotationLeave)
+		}
+	case 21:
+		if names := slices.Sorted(maps.Keys(f.daemons)); len(names) > 0 {
+			stopAsked(t, f, rapid.SampledFrom(names).Draw(t, "stops"))
+		}
+	case 22:
+		for _, d := range f.daemons {
+			delete(d.Annotations, api.AnnotationStop)
+		}
 	case 9, 10:
 		f.hosts[i-1].Spec.Mode = rapid.SampledFrom([]api.HostMode{"", api.HostActive, api.HostMaintenance, api.HostMaintenance, api.HostDrain}).Draw(t, "mode")
+	}
+}
+
+// stopAsked has a daemon stopped as an Action does, if Ceph can do without it.
+func stopAsked(t *rapid.T, f *fakeWorld, name string) {
+	v := f.view()
+	v.Restart = name
+	system, err := f.driver.Observe(t.Context(), v, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.System = system
+	if d := f.daemons[name]; d.Spec.State == api.WantRunning && len(f.planAt(v, f.now).AgainstRestart(name)) == 0 {
+		f.asks(name, api.AnnotationStop)
 	}
 }
 

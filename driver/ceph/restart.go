@@ -10,6 +10,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -37,7 +38,7 @@ func (p *planner) toRestart() []*api.Daemon {
 	var all []*api.Daemon
 	for i := range p.view.Daemons {
 		d := &p.view.Daemons[i]
-		if d.Spec.Type != ganesha.Type && d.DeletionTimestamp == nil && d.Spec.State != api.WantPrepared && !ended(d) && !held(d) && !p.closed(d.Spec.Host) && !drains(d) &&
+		if d.Spec.Type != ganesha.Type && d.DeletionTimestamp == nil && d.Spec.State != api.WantPrepared && !ended(d) && !resting(d) && !p.closed(d.Spec.Host) && !drains(d) &&
 			p.restartReason(d) != "" {
 			all = append(all, d)
 		}
@@ -59,6 +60,9 @@ func (p *planner) restartReason(d *api.Daemon) string {
 	}
 	if release := p.newer(d); release != "" && p.upgradeAwaits(d).None() {
 		why = append(why, fmt.Sprintf("its host has Ceph %s, but it runs %s", release, d.Status.Version))
+	}
+	if asked.Restart(d) {
+		why = append(why, "a user asked for it")
 	}
 	return strings.Join(why, ", and ")
 }
@@ -112,12 +116,12 @@ func (p *planner) restart(d *api.Daemon, more int) {
 	p.decide(wait.Verdict, wait.Reason, label(d), "restarting: %s; %s", why, wait.Message)
 }
 
-// restartAsked names the action that has a daemon of the cluster started again now: two at once may be one too many. One that is not over after its time
+// restartAsked names the action that has a daemon of the cluster started again, or stopped, now: two at once may be one too many. One that is not over after its time
 // counts no more: its agent may never end it.
 func (p *planner) restartAsked() string {
 	i := slices.IndexFunc(p.view.Actions, func(a api.Action) bool {
 		s := a.Status
-		return a.Spec.Kind == api.ActionDaemonRestart && a.Spec.Cluster == p.view.Cluster.Name && (s.State == api.ActionNew || s.State == api.ActionRunning) &&
+		return (a.Spec.Kind == api.ActionDaemonRestart || a.Spec.Kind == api.ActionDaemonStop) && a.Spec.Cluster == p.view.Cluster.Name && (s.State == api.ActionNew || s.State == api.ActionRunning) &&
 			(s.Started == nil || p.now.Sub(s.Started.Time).Abs() <= p.waits.RestartEnd)
 	})
 	if i < 0 {
@@ -129,12 +133,12 @@ func (p *planner) restartAsked() string {
 // unready says what has to be there before a daemon may stop for a moment; none when all is.
 func (p *planner) unready(d *api.Daemon) (none engine.Objection) {
 	if name := p.restartAsked(); name != "" {
-		return engine.Wait(api.ReasonOneAtATime, "waiting for action %s, which restarts a daemon", name)
+		return engine.Wait(api.ReasonOneAtATime, "waiting for action %s, which restarts or stops a daemon", name)
 	}
 	for i := range p.view.Daemons {
 		x := &p.view.Daemons[i]
 		matters := x.Spec.Type == d.Spec.Type || slices.Contains(coreTypes, x.Spec.Type)
-		if matters && x.Name != d.Name && x.DeletionTimestamp == nil && x.Spec.State != api.WantPrepared && !p.closed(x.Spec.Host) && !held(x) && (told(x) || x.Status.State != api.DaemonRunning) {
+		if matters && x.Name != d.Name && x.DeletionTimestamp == nil && x.Spec.State != api.WantPrepared && !p.closed(x.Spec.Host) && !resting(x) && (told(x) || x.Status.State != api.DaemonRunning) {
 			return engine.Wait(api.ReasonOneAtATime, "waiting for %s, which does not run", label(x))
 		}
 	}

@@ -101,7 +101,7 @@ func (a StopAnswer) againstOne(d *api.Daemon) api.Reason {
 func (p *planner) changing(d *api.Daemon) string {
 	for i := range p.view.Daemons {
 		x := &p.view.Daemons[i]
-		if x.Name == d.Name || x.Spec.Type != d.Spec.Type || x.DeletionTimestamp != nil || x.Spec.State == api.WantPrepared || held(x) || p.closed(x.Spec.Host) {
+		if x.Name == d.Name || x.Spec.Type != d.Spec.Type || x.DeletionTimestamp != nil || x.Spec.State == api.WantPrepared || resting(x) || p.closed(x.Spec.Host) {
 			continue
 		}
 		if h := p.hosts[x.Spec.Host]; h != nil && h.AgentHeard() && (told(x) || p.justStarted(x)) {

@@ -1,35 +1,15 @@
 package ceph
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
 	"github.com/holdfast-storage/holdfast/engine"
 )
-
-func TestNewKey(t *testing.T) {
-	text, err := newKey(testTime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(b) != 28 {
-		t.Fatalf("%d bytes, %v", len(b), err)
-	}
-	if kind, sec, length := binary.LittleEndian.Uint16(b), binary.LittleEndian.Uint32(b[2:]), binary.LittleEndian.Uint16(b[10:]); kind != 1 ||
-		int64(sec) != testTime.Unix() || length != 16 {
-		t.Errorf("type %d, seconds %d, length %d", kind, sec, length)
-	}
-	again, err := newKey(testTime)
-	if err != nil || again == text {
-		t.Errorf("the same key twice: %v", err)
-	}
-}
 
 // Ceph's own tool reads the keyrings.
 func TestMakeSecret(t *testing.T) {
@@ -52,7 +32,7 @@ func TestMakeSecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, caps := range capsOf(entity) {
+		for what, caps := range cephx.Caps(entity) {
 			if line := "caps " + what + " = \"" + caps + "\""; !strings.Contains(string(listed), line) {
 				t.Errorf("%s: %q is not in %s", entity, line, listed)
 			}

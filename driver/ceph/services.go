@@ -1,17 +1,19 @@
 package ceph
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
-	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // service is a crew that serves a resource, such as the MDS of a Filesystem. It is declared before hosts are brought to their modes
@@ -67,41 +69,20 @@ func (p *planner) missing(s *service) (n int) {
 	return n
 }
 
+// hosts is where the daemons of a service may be.
+func (s *service) hosts() selection.Selection { return selection.Of(&s.placement.HostSelection) }
+
 // checkPlacement refuses a placement that no host answers to.
 func (p *planner) checkPlacement(s *service) {
-	sel := &s.placement.HostSelection
-	if s.resource.GetDeletionTimestamp() != nil || sel.IsEmpty() {
-		return
-	}
-	if !slices.ContainsFunc(p.view.Hosts, func(h api.Host) bool { return sel.Selects(&h) }) {
-		s.refusal = engine.Refusal(api.ReasonInsufficientNodes, "placement selects no host: %s", placementText(sel))
+	if hosts := s.hosts(); s.resource.GetDeletionTimestamp() == nil && hosts.SelectsNone(p.view.Hosts) {
+		s.refusal = engine.Refusal(api.ReasonInsufficientNodes, "placement selects no host: %s", hosts.NoneText(p.view.Hosts))
 		s.held = true
 	}
 }
 
-// placementText says by what hosts are selected.
-func placementText(s *api.HostSelection) string {
-	var by []string
-	if len(s.Hosts) > 0 {
-		by = append(by, "hosts "+words.Few(s.Hosts))
-	}
-	if s.Pattern != "" {
-		by = append(by, "pattern "+s.Pattern)
-	}
-	for k, v := range s.Labels {
-		by = append(by, "label "+k+"="+v)
-	}
-	slices.Sort(by)
-	return "no host matches " + strings.Join(by, " and ")
-}
-
 // placesFor are the hosts that may have daemons of a service, and how many more there may come to be.
 func (p *planner) placesFor(s *service) (places []place, toCome int) {
-	if sel := &s.placement.HostSelection; sel.IsEmpty() {
-		places, toCome = p.places(nil, s.object)
-	} else {
-		places, toCome = p.selected(sel.Selects, p.usableNodes())
-	}
+	places, toCome = p.places(s.hosts(), s.object)
 	if s.fits != nil {
 		places = slices.DeleteFunc(places, func(at place) bool { return s.fits(at.host) != "" })
 	}
@@ -235,13 +216,19 @@ func (p *planner) moveOne(u *upkeep, s *service, d *api.Daemon) bool {
 	return p.await(u, api.ReasonRemoving, "%s is being removed", label(d))
 }
 
-// withdrawCrews moves daemons of services off hosts that their placement does not select any more.
+// withdrawCrews moves daemons of services off hosts that their placement does not select any more, or that a person asks them
+// to leave.
 func (p *planner) withdrawCrews(unmeant func(string) bool) {
 	for _, s := range p.services {
 		var leave []*api.Daemon
 		for _, d := range p.membersOf(&s.crew) {
-			if why := p.misplaced(s, d, unmeant); why != "" && d.DeletionTimestamp == nil {
-				p.astray[d.Name], leave = why, append(leave, d)
+			why := cmp.Or(p.misplaced(s.hosts(), label(d), d.Spec.Host, unmeant), asked.Leave(d, p.hosts[d.Spec.Host]))
+			if why == "" {
+				continue
+			}
+			p.astray[d.Name] = why
+			if d.DeletionTimestamp == nil {
+				leave = append(leave, d)
 			}
 		}
 		for _, d := range leave {
@@ -256,18 +243,19 @@ func (p *planner) withdrawCrews(unmeant func(string) bool) {
 	}
 }
 
-// misplaced says why a daemon is not where its service is placed; nothing where it is.
-func (p *planner) misplaced(s *service, d *api.Daemon, unmeant func(string) bool) string {
-	h := p.hosts[d.Spec.Host]
-	switch sel := &s.placement.HostSelection; {
+// misplaced says why a daemon is not where the spec selects hosts, or, where the spec selects none, on a host that is meant;
+// nothing where it is.
+func (p *planner) misplaced(hosts selection.Selection, label, host string, unmeant func(string) bool) string {
+	h := p.hosts[host]
+	switch {
 	case h.ModeOf() != api.HostActive || h == nil:
-	case !sel.IsEmpty() && !sel.Selects(h):
-		return "placement no longer selects host " + h.Name
-	case !sel.IsEmpty() || !unmeant(h.Name):
-	case p.grace(h.Name) > 0:
-		p.awaitNode(label(d), h.Name)
+	case hosts.Given() && !hosts.Selects(h):
+		return hosts.LeftText(host)
+	case hosts.Given() || !unmeant(host):
+	case p.grace(host) > 0:
+		p.awaitNode(label, host)
 	default:
-		return unmeantReason(h.Name)
+		return unmeantReason(host)
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -187,6 +188,8 @@ func (p *planner) judgeOSDs(s *state) {
 			continue
 		case !known:
 			s.because("%s on %s is not in Ceph's map yet", o.label(), o.host)
+		case asked.Stopped(d):
+			s.because("%s on %s is down: %s", o.label(), o.host, asked.StopText(d))
 		case d != nil && held(d):
 			s.because("%s on %s is down: %s", o.label(), o.host, heldText(d, heldSince(d)))
 		default:

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -47,7 +48,7 @@ func downWithout(daemons []api.Daemon, osds map[int]OSD, host string) []int {
 	}
 	for i := range daemons {
 		d := &daemons[i]
-		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD && (d.Spec.Host == host || d.Spec.State == api.WantStopped) {
+		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD && (d.Spec.Host == host || d.Spec.State == api.WantStopped || asked.Stopped(d)) {
 			down[id] = true
 		}
 	}

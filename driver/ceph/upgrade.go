@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -90,7 +91,7 @@ func (p *planner) serviceUnready(d *api.Daemon) (none engine.Objection) {
 		return none
 	}
 	for _, x := range p.membersOf(&p.services[i].crew) {
-		if x.Name != d.Name && !told(x) && !p.closed(x.Spec.Host) && !p.services[i].ready(x) {
+		if x.Name != d.Name && (!told(x) || asked.Stopped(x)) && !p.closed(x.Spec.Host) && !p.services[i].ready(x) {
 			return engine.Wait(api.ReasonAwaitingReplacement, "waiting for %s to serve again", label(x))
 		}
 	}

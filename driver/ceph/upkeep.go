@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -54,6 +56,9 @@ func (u *upkeep) of(daemonType string) []*api.Daemon {
 // told says whether a daemon is not wanted to run.
 func told(d *api.Daemon) bool { return d.Spec.State != api.WantRunning }
 
+// begun says whether a daemon was told to stop by a plan, and not by a person.
+func begun(d *api.Daemon) bool { return told(d) && !asked.Stopped(d) }
+
 // ended says whether a daemon that is not wanted to run does not.
 func ended(d *api.Daemon) bool {
 	return told(d) && (d.Status.State == api.DaemonStopped || d.Status.State == api.DaemonPrepared)
@@ -96,12 +101,12 @@ func (p *planner) upkeeps() []*upkeep {
 		}
 		byHost[d.Spec.Host].daemons = append(byHost[d.Spec.Host].daemons, d)
 	}
-	return begunFirst(byHost, told)
+	return begunFirst(byHost, begun)
 }
 
 // begunFirst are the hosts by their names, those before all others of which something is on its way.
-func begunFirst(byHost map[string]*upkeep, begun func(*api.Daemon) bool) []*upkeep {
-	rank := func(u *upkeep) int { return map[bool]int{true: 0, false: 1}[slices.ContainsFunc(u.daemons, begun)] }
+func begunFirst(byHost map[string]*upkeep, has func(*api.Daemon) bool) []*upkeep {
+	rank := func(u *upkeep) int { return map[bool]int{true: 0, false: 1}[slices.ContainsFunc(u.daemons, has)] }
 	return slices.SortedFunc(maps.Values(byHost), func(a, b *upkeep) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.host, b.host))
 	})
@@ -116,7 +121,7 @@ func (p *planner) awaitHost(host string, reason api.Reason, format string, args 
 
 // refuseMode says why a host cannot have its mode. What was begun is not taken back for that, and waits.
 func (p *planner) refuseMode(u *upkeep, reason api.Reason, format string, args ...any) bool {
-	if slices.ContainsFunc(u.daemons, told) {
+	if slices.ContainsFunc(u.daemons, begun) {
 		return p.await(u, reason, format, args...)
 	}
 	p.say(u, api.VerdictRefuse, reason, format, args...)
@@ -186,7 +191,7 @@ func (p *planner) monsAllow(u *upkeep) bool {
 		d := p.have[daemonName(p.cluster.Name, "mon", m.ID)]
 		switch {
 		case m.Host == u.host:
-		case d == nil || told(d) || !slices.Contains(p.seen.Quorum, m.ID):
+		case d == nil || told(d) || asked.Stopped(d) || !slices.Contains(p.seen.Quorum, m.ID):
 			out = append(out, "mon."+m.ID)
 		default:
 			left = append(left, "mon."+m.ID)
@@ -222,7 +227,7 @@ func (p *planner) mgrsAllow(u *upkeep) bool {
 				d.Spec.Host, label(running[0]))
 		}
 	}
-	if places, _ := p.places(p.spec.Mgr.HostSelector, "mgrs"); len(places) > 0 {
+	if places, _ := p.places(selection.Mgrs(&p.spec), "mgrs"); len(places) > 0 {
 		return p.await(u, api.ReasonAwaitingReplacement, "waiting for a standby mgr on another host before %s stops",
 			label(running[0]))
 	}
@@ -386,7 +391,7 @@ func (p *planner) joinLabels(daemons []*api.Daemon) string {
 func (p *planner) wantedState(d *api.Daemon) api.WantedState {
 	have := p.have[d.Name]
 	switch {
-	case p.hosts[d.Spec.Host].ModeOf() != api.HostMaintenance && p.stop[d.Name]:
+	case asked.Stopped(have), p.hosts[d.Spec.Host].ModeOf() != api.HostMaintenance && p.stop[d.Name]:
 		return api.WantStopped
 	case p.hosts[d.Spec.Host].ModeOf() != api.HostMaintenance:
 		return d.Spec.State

@@ -228,6 +228,26 @@ func (m *Memory) PutDaemon(ctx context.Context, cluster *api.StorageCluster, cha
 	})
 }
 
+// AnnotateDaemon writes a daemon's annotations, if change makes them differ.
+func (m *Memory) AnnotateDaemon(
+	ctx context.Context, daemon types.NamespacedName, change func(annotations map[string]string),
+) error {
+	return m.write(ctx, "AnnotateDaemon", daemon.Name, func() ([]engine.Change, error) {
+		have, ok := m.objects[id{"Daemon", daemon.Namespace, daemon.Name}].(*api.Daemon)
+		if !ok {
+			return nil, fmt.Errorf("daemon %s: %w", daemon, engine.ErrNotFound)
+		}
+		next := clone(have)
+		if next.Annotations == nil {
+			next.Annotations = map[string]string{}
+		}
+		if change(next.Annotations); maps.Equal(next.Annotations, have.Annotations) {
+			return nil, nil
+		}
+		return m.update(next)
+	})
+}
+
 // RemoveDaemon deletes a daemon.
 func (m *Memory) RemoveDaemon(ctx context.Context, namespace, name string) error {
 	return m.write(ctx, "RemoveDaemon", name, func() ([]engine.Change, error) {
@@ -411,7 +431,7 @@ func (m *Memory) Finish(ctx context.Context, cluster *api.StorageCluster) error 
 		if err := m.orphanResources(cluster); err != nil {
 			return nil, err
 		}
-		return ignoreNotFound(m.withoutFinalizer(cluster))
+		return ignoreNotFound(withoutFinalizer(m, cluster))
 	})
 }
 
@@ -446,7 +466,7 @@ func (m *Memory) orphanResources(cluster *api.StorageCluster) error {
 	return nil
 }
 
-func (m *Memory) withoutFinalizer(cluster *api.StorageCluster) ([]engine.Change, error) {
+func withoutFinalizer(m *Memory, cluster *api.StorageCluster) ([]engine.Change, error) {
 	c, err := m.cluster(types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name})
 	if err != nil {
 		return nil, err

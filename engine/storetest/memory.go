@@ -1,7 +1,12 @@
 package storetest
 
 import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
@@ -39,6 +44,32 @@ func testMemory(b *bench) {
 	leadermemory.Drop(&change.Daemon, "heldSince")
 	put()
 	b.wantMemory("without memory", 2, "heldSince", "", "now")
+}
+
+// testAnnotations: what a person asks of a daemon is written, and nothing else of it. What others wrote
+// stays, and the memory stays with it.
+func testAnnotations(b *bench) {
+	change := b.change("m1", api.WantRunning)
+	leadermemory.Set(&change.Daemon, "flaps", "41")
+	b.must(b.Store.PutDaemon(b.ctx, b.cluster, change))
+	key := types.NamespacedName{Namespace: b.cluster.Namespace, Name: change.Daemon.Name}
+	annotate := func(value string) string {
+		b.must(b.Store.AnnotateDaemon(b.ctx, key, func(all map[string]string) {
+			if delete(all, api.AnnotationStart); value != "" {
+				all[api.AnnotationStart] = value
+			}
+		}))
+		b.wantMemory("annotated", 1, "flaps", "41", value)
+		return b.daemon("m1").ResourceVersion
+	}
+	if first, second := annotate("now"), annotate("now"); first != second {
+		b.Errorf("versions before and after the same annotation is written: %s and %s", first, second)
+	}
+	annotate("")
+	key.Name += "-none"
+	if err := b.Store.AnnotateDaemon(b.ctx, key, func(map[string]string) {}); !errors.Is(err, engine.ErrNotFound) {
+		b.Errorf("of a daemon that is not there: %v", err)
+	}
 }
 
 // wantMemory checks that daemon m1 has nothing in its memory but one value, if that, and that

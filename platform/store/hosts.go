@@ -76,16 +76,16 @@ func (s *Store) PutHost(ctx context.Context, name string, change func(*api.Host)
 // repeated, and afterwards nobody looks for what it left. It goes once more at the end, because an
 // agent that lives may have written it in between; without its host it has no right to.
 func (s *Store) RemoveHost(ctx context.Context, name string) error {
-	if err := s.removeLease(ctx, name); err != nil {
+	if err := removeLease(ctx, s, name); err != nil {
 		return err
 	}
 	if err := remove[api.Host](ctx, s, types.NamespacedName{Name: name}); err != nil {
 		return fmt.Errorf("while deleting host %s: %w", name, err)
 	}
-	return s.removeLease(ctx, name)
+	return removeLease(ctx, s, name)
 }
 
-func (s *Store) removeLease(ctx context.Context, host string) error {
+func removeLease(ctx context.Context, s *Store, host string) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.HostLease(host)}}
 	if err := client.IgnoreNotFound(s.api.Delete(ctx, lease)); err != nil {
 		return fmt.Errorf("while deleting the lease of host %s: %w", host, err)

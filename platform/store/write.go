@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -134,6 +135,27 @@ func (s *Store) PutDaemon(ctx context.Context, cluster *api.StorageCluster, chan
 	}
 	if apierrors.IsNotFound(err) { // the one that was there when this one was to be created is gone
 		return s.create(ctx, want)
+	}
+	return err
+}
+
+// AnnotateDaemon writes a daemon's annotations, if change makes them differ.
+func (s *Store) AnnotateDaemon(
+	ctx context.Context, daemon types.NamespacedName, change func(annotations map[string]string),
+) error {
+	err := edit(ctx, s, daemon, func(d *api.Daemon) error {
+		next := maps.Clone(d.Annotations)
+		if next == nil {
+			next = map[string]string{}
+		}
+		if change(next); maps.Equal(next, d.Annotations) {
+			return errUnchanged
+		}
+		d.Annotations = next
+		return nil
+	}, s.patch)
+	if apierrors.IsNotFound(err) {
+		return notFound(err, "daemon %s", daemon)
 	}
 	return err
 }
