@@ -17,6 +17,7 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/facts"
 	"github.com/holdfast-storage/holdfast/agent/service/luks"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -122,7 +123,7 @@ func (a *agent) hostStatus(ctx context.Context, have *api.Host) (*api.HostStatus
 	}
 	s := &api.HostStatus{
 		Addresses: addresses(a.preferredAddress(ctx)), AgentVersion: a.Version, BootID: strings.TrimSpace(string(boot)), Runtime: a.RuntimeKind,
-		Packages: a.packages(ctx), Devices: devices, Foreign: others,
+		Packages: a.packages(ctx), Devices: devices, Foreign: others, Facts: facts.Reader{}.Read(have.Status.Facts),
 	}
 	conditions := []metav1.Condition{encryption()}
 	if cond, ok := a.clock.condition(); ok {
