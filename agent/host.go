@@ -68,6 +68,8 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 
 // reportOnce looks at the host and writes what differs from what the server has.
 func (a *agent) reportOnce(ctx context.Context) error {
+	a.reporting.Lock()
+	defer a.reporting.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	have, err := a.ownHost(ctx)

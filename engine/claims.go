@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/devicename"
 )
 
 // ClusterOf returns the name of the StorageCluster that a StorageNode belongs to: the one that it names, else the one
@@ -93,7 +94,7 @@ func nodeClaims(node *api.StorageNode, hosts *hostIndex, cluster string) []Claim
 		if recordedID(node, name) != "" {
 			continue
 		}
-		if found := matchDevices(r.Host.Status.Devices, name); len(found) == 1 {
+		if found := devicename.Match(r.Host.Status.Devices, name); len(found) == 1 {
 			add(r.Host.Name, found[0].ID, false)
 		}
 	}

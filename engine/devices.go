@@ -2,12 +2,12 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/devicename"
 )
 
 // unstablePrefix starts the ID of a device that has no lasting identity (see api.Device.ID).
@@ -58,14 +58,14 @@ func lookUp(d *ResolvedDevice, host *api.Host) {
 		}
 		return
 	}
-	found := matchDevices(host.Status.Devices, d.Name)
+	found := devicename.Match(host.Status.Devices, d.Name)
 	switch {
 	case len(found) == 0:
 		d.Problem = fmt.Sprintf("device %s: no device of host %s matches; list its devices with 'holdfast get host %s -o "+
 			"yaml'", d.Name, host.Name, host.Name)
 	case len(found) > 1:
 		d.Problem = fmt.Sprintf("device %s matches %d devices of host %s (%s): name one of them",
-			d.Name, len(found), host.Name, joinIDs(found))
+			d.Name, len(found), host.Name, devicename.IDs(found))
 	case strings.HasPrefix(found[0].ID, unstablePrefix):
 		d.Device = found[0]
 		d.Problem = fmt.Sprintf("device %s (%s on host %s) has no persistent id (WWN, serial number or partition id): "+
@@ -82,56 +82,6 @@ func deviceByID(devices []api.Device, id string) *api.Device {
 		}
 	}
 	return nil
-}
-
-// matchers are the ways in which an entry can name a device. The first that finds any decides, so that an ID never loses
-// to another device's serial number that happens to read the same.
-var matchers = []func(d *api.Device, entry string) bool{
-	func(d *api.Device, entry string) bool { return d.ID == entry },
-	func(d *api.Device, entry string) bool { return d.Path != "" && d.Path == entry },
-	func(d *api.Device, entry string) bool {
-		return slices.ContainsFunc(d.Links, func(l string) bool { return diskLink(l) == diskLink(entry) })
-	},
-	func(d *api.Device, entry string) bool { return d.WWN != "" && plainWWN(d.WWN) == plainWWN(entry) },
-	func(d *api.Device, entry string) bool { return d.Serial != "" && d.Serial == entry },
-}
-
-// matchDevices returns the devices that an entry means. A partition has its disk's WWN and serial number too; then the disk
-// is meant.
-func matchDevices(devices []api.Device, entry string) []*api.Device {
-	for _, matches := range matchers {
-		var found, whole []*api.Device
-		for i := range devices {
-			if !matches(&devices[i], entry) {
-				continue
-			}
-			found = append(found, &devices[i])
-			if devices[i].Parent == "" {
-				whole = append(whole, &devices[i])
-			}
-		}
-		if len(whole) > 0 {
-			return whole
-		}
-		if len(found) > 0 {
-			return found
-		}
-	}
-	return nil
-}
-
-func diskLink(s string) string { return strings.TrimPrefix(s, "/dev/disk/") }
-
-func plainWWN(s string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(s), "wwn-"), "0x")
-}
-
-func joinIDs(devices []*api.Device) string {
-	ids := make([]string, len(devices))
-	for i, d := range devices {
-		ids[i] = d.ID
-	}
-	return strings.Join(ids, ", ")
 }
 
 // refuseTwins notes a problem for each entry that means the device of another entry. The entry that was recorded keeps the

@@ -8,8 +8,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// processors counts the processors that the kernel uses. Numbers of cores repeat, in other sockets and clusters, so that
-// the list of the threads of a core stands for it.
+// processors counts the processors that the kernel uses. Numbers of cores repeat, in other sockets
+// and clusters, so that the list of the threads of a core stands for it.
 func (r Reader) processors(f *api.HostFacts) {
 	info := r.values("proc/cpuinfo", ":")
 	f.CPUModel = text(cmp.Or(info["model name"], info["Model"], info["cpu model"], info["cpu"]))

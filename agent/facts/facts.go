@@ -1,5 +1,6 @@
-// Package facts reads what a machine is: its kernel, processors, memory, hardware and network interfaces, as /proc and
-// /sys show them. It reads nothing that changes by itself all the time, so that a host reports its facts once.
+// Package facts reads what a machine is: its kernel, processors, memory, hardware and network
+// interfaces, as /proc and /sys show them. It reads nothing that changes by itself all the time, so
+// that a host reports its facts once.
 package facts
 
 import (
@@ -26,8 +27,8 @@ type Reader struct {
 	Links func() ([]Link, error)
 }
 
-// Read reads the facts. What cannot be read is left out: facts are for people, and no decision depends on them. before
-// are the facts that were reported last, nil where there are none.
+// Read reads the facts. What cannot be read is left out: facts are for people, and no decision
+// depends on them. before are the facts that were reported last, nil where there are none.
 func (r Reader) Read(before *api.HostFacts) *api.HostFacts {
 	f := &api.HostFacts{
 		Kernel: text(r.attr("proc/sys/kernel/osrelease")), OS: text(r.distribution()), Architecture: text(r.architecture()),
@@ -40,7 +41,8 @@ func (r Reader) Read(before *api.HostFacts) *api.HostFacts {
 	return f
 }
 
-// Balloons and clocks that are set change these a little, again and again. Such a difference is not worth a report.
+// Balloons and clocks that are set change these a little, again and again. Such a difference is not
+// worth a report.
 const (
 	memoryShare = 64
 	clockError  = 10 * time.Second
@@ -98,8 +100,8 @@ func (r Reader) values(path, separator string) map[string]string {
 	return found
 }
 
-// distribution is the name of the operating system (os-release(5)). In a container the host's own first process has
-// another root directory than the agent.
+// distribution is the name of the operating system (os-release(5)). In a container the host's own
+// first process has another root directory than the agent.
 func (r Reader) distribution() string {
 	for _, path := range []string{"proc/1/root/etc/os-release", "etc/os-release", "usr/lib/os-release"} {
 		if name := r.values(path, "=")["PRETTY_NAME"]; name != "" {

@@ -102,7 +102,8 @@ func TestRead_nothing(t *testing.T) {
 	}
 }
 
-// What a balloon or a clock changes a little is no news, and what is another machine or another boot is.
+// What a balloon or a clock changes a little is no news, and what is another machine or another
+// boot is.
 func TestRead_steady(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path, text string
@@ -125,7 +126,8 @@ func TestRead_steady(t *testing.T) {
 	}
 }
 
-// A machine with more interfaces and addresses than the API takes reports the first of them, always the same.
+// A machine with more interfaces and addresses than the API takes reports the first of them, always
+// the same.
 func TestRead_bounds(t *testing.T) {
 	r := Reader{Root: t.TempDir()}
 	for i := range 100 {
@@ -190,8 +192,8 @@ func TestLine(t *testing.T) {
 	board, _ := machine(t, "board")
 	for want, f := range map[string]*api.HostFacts{
 		"": nil,
-		"Supermicro SYS-6029P-TR, Intel(R) Xeon(R) Silver 4110 CPU @ 2.10GHz, 2 sockets, 4 cores, 7 threads, 62.8 GiB of memory, " +
-			"Debian GNU/Linux 12 (bookworm), 6.1.0-18-amd64 x86_64": server.Read(nil),
+		"Supermicro SYS-6029P-TR, Intel(R) Xeon(R) Silver 4110 CPU @ 2.10GHz, 2 sockets, 4 cores, 7 threads, " +
+			"62.8 GiB of memory, Debian GNU/Linux 12 (bookworm), 6.1.0-18-amd64 x86_64": server.Read(nil),
 		"Raspberry Pi 4 Model B Rev 1.4, 1 socket, 1 core, 1 thread, Ubuntu 22.04.3 LTS, 5.10.0 aarch64": board.Read(nil),
 	} {
 		if got := Line(f); got != want {

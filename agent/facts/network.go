@@ -17,7 +17,8 @@ const (
 	maxAddresses  = 16
 )
 
-// Link is a network interface as its network namespace has it. /proc and /sys do not tell the IPv4 addresses of one.
+// Link is a network interface as its network namespace has it. /proc and /sys do not tell the IPv4
+// addresses of one.
 type Link struct {
 	Name      string
 	MAC       string
@@ -52,8 +53,8 @@ func links() ([]Link, error) {
 	return out, nil
 }
 
-// interfaces are those of hardware and bonds of them, and those that are up and have an address that others can reach.
-// Those of containers come and go with every container, and have none.
+// interfaces are those of hardware and bonds of them, and those that are up and have an address
+// that others can reach. Those of containers come and go with every container, and have none.
 func (r Reader) interfaces() []api.HostInterface {
 	list := r.Links
 	if list == nil {
@@ -81,13 +82,14 @@ func (r Reader) interfaces() []api.HostInterface {
 }
 
 func (r Reader) facts(l Link) api.HostInterface {
-	is := api.HostInterface{Name: text(l.Name), MAC: text(l.MAC), MTU: int32(l.MTU), Up: l.Up} //nolint:gosec // it is small
+	//nolint:gosec // no MTU is so large
+	is := api.HostInterface{Name: text(l.Name), MAC: text(l.MAC), MTU: int32(l.MTU), Up: l.Up}
 	// An interface without a known speed has -1, or cannot be asked.
 	is.Speed = max(0, r.number(filepath.Join("sys/class/net", l.Name, "speed")))
 	slices.SortFunc(l.Addresses, comparePrefixes)
 	for _, a := range slices.Compact(l.Addresses) {
 		if a.Addr().IsGlobalUnicast() && len(is.Addresses) < maxAddresses {
-			is.Addresses = append(is.Addresses, a.String())
+			is.Addresses = append(is.Addresses, text(a.String()))
 		}
 	}
 	return is

@@ -219,33 +219,29 @@ type HostStatus struct {
 	Foreign []ForeignDaemon `json:"foreign,omitempty"`
 	// Facts describe the machine: its hardware and its kernel.
 	Facts *HostFacts `json:"facts,omitempty"`
-	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// HostFacts describe a machine as its kernel shows it in /proc and /sys. What is not known is left out.
+// HostFacts describe a machine as its kernel shows it in /proc and /sys: its architecture as the kernel
+// names it, the vendor and model of its hardware by its firmware, and when it booted by its own clock.
 type HostFacts struct {
 	// Kernel is the release of the kernel, and OS the name of the distribution.
-	Kernel FactText `json:"kernel,omitempty"`
-	OS     FactText `json:"os,omitempty"`
-	// Architecture is as the kernel names it, such as x86_64.
+	Kernel       FactText `json:"kernel,omitempty"`
+	OS           FactText `json:"os,omitempty"`
 	Architecture FactText `json:"architecture,omitempty"`
-	// Vendor and Model are those of the hardware, by its firmware.
-	Vendor FactText `json:"vendor,omitempty"`
-	Model  FactText `json:"model,omitempty"`
+	Vendor       FactText `json:"vendor,omitempty"`
+	Model        FactText `json:"model,omitempty"`
 	// CPUThreads counts the processors that the kernel uses, on CPUCores cores in CPUSockets sockets.
-	CPUModel   FactText `json:"cpuModel,omitempty"`
-	CPUSockets int32    `json:"cpuSockets,omitempty"`
-	CPUCores   int32    `json:"cpuCores,omitempty"`
-	CPUThreads int32    `json:"cpuThreads,omitempty"`
-	// Memory is what the kernel has of it.
-	Memory *resource.Quantity `json:"memory,omitempty"`
-	// BootTime is when the machine was booted, by its own clock.
-	BootTime *metav1.Time `json:"bootTime,omitempty"`
-	// Interfaces are those of hardware, and others with an address.
+	CPUModel   FactText           `json:"cpuModel,omitempty"`
+	CPUSockets int32              `json:"cpuSockets,omitempty"`
+	CPUCores   int32              `json:"cpuCores,omitempty"`
+	CPUThreads int32              `json:"cpuThreads,omitempty"`
+	Memory     *resource.Quantity `json:"memory,omitempty"`
+	BootTime   *metav1.Time       `json:"bootTime,omitempty"`
+	// Interfaces are those of hardware, and others that are up and have an address.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
@@ -253,8 +249,7 @@ type HostFacts struct {
 }
 
 // FactText is a text that a machine has of itself.
-// +kubebuilder:validation:MaxLength=256
-// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
+// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]{0,256}$`
 type FactText string
 
 // HostInterface is a network interface. Speed is in Mbit/s; Up says whether it can carry traffic.
@@ -264,10 +259,8 @@ type HostInterface struct {
 	MTU   int32    `json:"mtu,omitempty"`
 	Speed int32    `json:"speed,omitempty"`
 	Up    bool     `json:"up"`
-	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MaxLength=64
-	Addresses []string `json:"addresses,omitempty"`
+	Addresses []FactText `json:"addresses,omitempty"`
 }
 
 // Release is the version of an installed program, such as 16.2.15.

@@ -1446,7 +1446,7 @@ func (in *HostInterface) DeepCopyInto(out *HostInterface) {
 	*out = *in
 	if in.Addresses != nil {
 		in, out := &in.Addresses, &out.Addresses
-		*out = make([]string, len(*in))
+		*out = make([]FactText, len(*in))
 		copy(*out, *in)
 	}
 }
