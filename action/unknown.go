@@ -21,8 +21,8 @@ func Unknown(kind, version string, known []Kind) Handler {
 	for i, k := range known {
 		names[i] = k.Name
 	}
-	return unknown{kind, fmt.Errorf("%w: this agent (version %s) knows no kind %q, only %s: upgrade Holdfast on this host",
-		ErrRefused, version, kind, strings.Join(names, ", "))}
+	return unknown{kind, fmt.Errorf("%w: this agent (version %s) knows no kind %q, only %s: "+
+		"upgrade Holdfast on this host", ErrRefused, version, kind, strings.Join(names, ", "))}
 }
 
 // Kind implements Handler.

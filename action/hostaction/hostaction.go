@@ -106,7 +106,8 @@ func Device(a *api.Action, inventory []api.Device) (*api.Device, error) {
 			return nil, err
 		}
 		if other != d {
-			return nil, Refuse("spec.target means device %s, and the parameter %q device %s", d.ID, ParamDevice, other.ID)
+			return nil, Refuse("spec.target means device %s, and the parameter %q device %s",
+				d.ID, ParamDevice, other.ID)
 		}
 	}
 	if sure := string(a.Spec.Parameters[ParamConfirm]); a.Spec.Kind == Wipe && sure != d.ID {
@@ -128,7 +129,8 @@ func Confirmed(a *api.Action, inventory []api.Device) (*api.Device, error) {
 func named(a *api.Action, inventory []api.Device, name string) (*api.Device, error) {
 	switch found := devicename.Match(inventory, name); len(found) {
 	case 0:
-		return nil, Refuse("no device of host %s matches %s: see 'holdfast host show %s'", a.Spec.Host, name, a.Spec.Host)
+		return nil, Refuse("no device of host %s matches %s: see 'holdfast host show %s'",
+			a.Spec.Host, name, a.Spec.Host)
 	case 1:
 		return found[0], nil
 	default:

@@ -52,7 +52,7 @@ var (
 	lightKind = action.Kind{
 		Name: hostaction.Light, Executor: api.ByAgent, Mode: action.Beside, Steps: []string{"switch"},
 		Final: true, Timeout: timeout,
-		Summary: "switches a light of a disk's slot (target device/ID, parameters light: ident or fault, state: on or off)",
+		Summary: "switches a light of a disk's slot (target device/ID, parameters light: ident|fault, state: on|off)",
 	}
 )
 

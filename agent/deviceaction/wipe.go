@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/action"
 	"github.com/holdfast-storage/holdfast/action/hostaction"
 	"github.com/holdfast-storage/holdfast/agent/service/gate"
+	"github.com/holdfast-storage/holdfast/agent/service/partition"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -56,7 +56,7 @@ func (w *wipe) Step(ctx context.Context, a *api.Action, step string) (action.Pro
 			return action.Progress{}, err
 		}
 	}
-	if err := forgetPartitions(disk[0].Path); err != nil {
+	if err := partition.Forget(ctx, disk[0].Path); err != nil {
 		return action.Progress{}, err
 	}
 	return action.Progress{Done: true, Message: w.title(disk[0]) + " is wiped"}, nil
@@ -134,19 +134,4 @@ func (w *wipe) hold(disk []*api.Device) (release func()) {
 		ids[i] = part.ID
 	}
 	return w.Hold(ids, "is being wiped")
-}
-
-// forgetPartitions has the kernel drop the partitions of a disk whose table is gone. Disks without
-// partitions, such as most loop devices, know no such request.
-func forgetPartitions(path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return fmt.Errorf("while opening %s: %w", path, err)
-	}
-	defer f.Close()
-	err = unix.IoctlSetInt(int(f.Fd()), unix.BLKRRPART, 0)
-	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTTY) {
-		return fmt.Errorf("while having the kernel read the partition table of %s: %w", path, err)
-	}
-	return nil
 }

@@ -31,7 +31,8 @@ type Reader struct {
 // depends on them. before are the facts that were reported last, nil where there are none.
 func (r Reader) Read(before *api.HostFacts) *api.HostFacts {
 	f := &api.HostFacts{
-		Kernel: text(r.attr("proc/sys/kernel/osrelease")), OS: text(r.distribution()), Architecture: text(r.architecture()),
+		Kernel: text(r.attr("proc/sys/kernel/osrelease")),
+		OS:     text(r.distribution()), Architecture: text(r.architecture()),
 		Vendor: text(r.attr("sys/class/dmi/id/sys_vendor")),
 		Model:  text(cmp.Or(r.attr("sys/class/dmi/id/product_name"), r.attr("proc/device-tree/model"))),
 		Memory: r.memory(), BootTime: r.bootTime(), Interfaces: r.interfaces(),

@@ -25,6 +25,5 @@ func (d *Driver) Needs(view *engine.View, device *api.Device) (why string, unkno
 			c.OSDs[strings.ToLower(osd.UUID)] = fmt.Sprintf("osd.%d", id)
 		}
 	}
-	delete(c.OSDs, "")
 	return c.Needs(device)
 }

@@ -121,8 +121,8 @@ func claimedByNode(on *engine.HostView, clusters []api.StorageCluster, disk []*a
 		if n >= 0 && gives(&on.Nodes[n].Spec, on.Host.Status.Devices, disk[i]) {
 			continue
 		}
-		return hostaction.Refuse("StorageNode %s claims device %s: take it out of spec.devices, or name it in spec.exclude",
-			c.Node, c.DeviceID)
+		return hostaction.Refuse("StorageNode %s claims device %s: take it out of spec.devices, "+
+			"or name it in spec.exclude", c.Node, c.DeviceID)
 	}
 	return nil
 }
@@ -187,7 +187,8 @@ func (c Config) unneeded(ctx context.Context, clusters []api.StorageCluster, dis
 // unneededBy asks one cluster. Its storage system is asked only if what Holdfast knows of it does
 // not say so already.
 func (c Config) unneededBy(
-	ctx context.Context, cluster types.NamespacedName, labeler engine.Labeler, planner hosts.Planner, disk []*api.Device,
+	ctx context.Context, cluster types.NamespacedName, labeler engine.Labeler, planner hosts.Planner,
+	disk []*api.Device,
 ) error {
 	view, err := c.Store.View(ctx, cluster)
 	if errors.Is(err, engine.ErrNotFound) {

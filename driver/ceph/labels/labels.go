@@ -46,7 +46,7 @@ type Cluster struct {
 // be any cluster's.
 func (c *Cluster) Needs(device *api.Device) (why string, unknown bool) {
 	l := device.Ceph
-	if l == nil || l.FSID != "" && !strings.EqualFold(l.FSID, c.FSID) {
+	if l == nil || l.OSDUUID == "" || l.FSID != "" && !strings.EqualFold(l.FSID, c.FSID) {
 		return "", false
 	}
 	osd, part := c.OSDs[strings.ToLower(l.OSDUUID)], "data"
