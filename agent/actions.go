@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,12 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/agent/deviceaction"
+	"github.com/holdfast-storage/holdfast/agent/inventory"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // ActionKinds are the kinds of actions that agents carry out.
-func ActionKinds() []action.Kind { return []action.Kind{restartKind, action.CommandKind} }
+func ActionKinds() []action.Kind {
+	return append(deviceaction.Kinds(), restartKind, action.CommandKind)
+}
 
 // actions holds the Actions of this host that its agent carries out, and the work on them. The record of each is the Action
 // itself; what of the host has to be remembered besides lies in files.
@@ -50,10 +53,19 @@ func newActions(a *agent) *actions {
 		belongs: func(act *api.Action) bool { return act.Spec.Host == a.Name },
 		changed: x.changed, listed: x.clear,
 	}
-	for _, h := range []action.Handler{&restart{a}, &command{agent: a}} {
+	for _, h := range append(deviceaction.Handlers(hardware(a)), &restart{a}, &command{agent: a}) {
 		x.handlers[h.Kind().Name] = h
 	}
 	return x
+}
+
+// hardware is what actions on the hardware of the host need.
+func hardware(a *agent) deviceaction.Host {
+	return deviceaction.Host{
+		Name: a.Name, Root: a.sys, Devices: a.Inventory.Devices, Scan: a.scans.fresh, Report: a.reportOnce,
+		Busy:    (&inventory.Scanner{Mounts: a.Mounts}).Busy,
+		Daemons: a.work.daemons.whole, Working: a.Claims.Reason, Hold: a.Claims.hold,
+	}
 }
 
 // changed puts an action in line. What else changes is the agent's own record, after which it knows itself when to go on.
@@ -176,7 +188,7 @@ func (x *actions) move(ctx context.Context, known *api.Action) (action.Turn, err
 	}
 	h := x.handlers[now.Spec.Kind]
 	if h == nil {
-		h = unknown{now.Spec.Kind, x.agent.Version}
+		h = action.Unknown(now.Spec.Kind, x.agent.Version, ActionKinds())
 	}
 	return action.Execute(ctx, h, x, now)
 }
@@ -230,31 +242,4 @@ func (x *actions) PutStatus(ctx context.Context, a *api.Action) (*api.Action, er
 		return nil, fmt.Errorf("while recording action %s: %w", a.Name, err)
 	}
 	return next, nil
-}
-
-// unknown fails the actions of kinds that a newer leader gave to an older agent.
-type unknown struct{ kind, version string }
-
-// Kind implements action.Handler.
-func (u unknown) Kind() action.Kind { return action.Kind{Name: u.kind} }
-
-func (u unknown) refuse() error {
-	var names []string
-	for _, k := range ActionKinds() {
-		names = append(names, k.Name)
-	}
-	return fmt.Errorf("%w: this agent (version %s) knows no kind %q, only %s: upgrade Holdfast on this host", action.ErrRefused, u.version, u.kind, strings.Join(names, ", "))
-}
-
-// Check implements action.Handler.
-func (u unknown) Check(context.Context, *api.Action) error { return u.refuse() }
-
-// Step implements action.Handler.
-func (u unknown) Step(context.Context, *api.Action, string) (action.Progress, error) {
-	return action.Progress{}, u.refuse()
-}
-
-// Undo implements action.Handler.
-func (u unknown) Undo(context.Context, *api.Action, string) (action.Progress, error) {
-	return action.Progress{}, u.refuse()
 }

@@ -82,12 +82,12 @@ type Config struct {
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 
-	// client takes the place of REST in tests, reportEvery and retryMax those of the constants, proc that of /proc, now that
-	// of time.Now, and ticks those of BeatInterval.
+	// client takes the place of REST in tests, reportEvery and retryMax those of the constants, proc that of /proc, sys is
+	// prefixed to /sys, now takes the place of time.Now, and ticks those of BeatInterval.
 	client      client.WithWatch
 	reportEvery time.Duration
 	retryMax    time.Duration
-	proc        string
+	proc, sys   string
 	now         func() time.Time
 	ticks       <-chan time.Time
 }
@@ -110,8 +110,9 @@ type agent struct {
 	twin    twinNote
 	// lease is the Lease as this agent wrote it last; nil when it has to be read. It is the beat's alone.
 	lease *coordv1.Lease
-	// report asks for a new look at the host.
-	report chan struct{}
+	// report asks for a new look at the host, and reporting is held during one.
+	report    chan struct{}
+	reporting sync.Mutex
 }
 
 // Run is the agent's whole life. It returns when ctx ends, after everything that it does came to rest; daemons go on.

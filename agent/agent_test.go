@@ -63,9 +63,10 @@ type world struct {
 	hasty *hasty
 	// wrap makes the agent's runtime of the world's, where it is set.
 	wrap func(runtime.Runtime) runtime.Runtime
-	// retryMax and proc are the agent's, where they are set.
+	// retryMax, proc and sys are the agent's, where they are set.
 	retryMax time.Duration
 	proc     string
+	sys      string
 	now      func() time.Time
 	// ticks are the agent's beats but the first, where a story has them come; ticked is when the last one did. later is how much the
 	// agent's clock is ahead then.
@@ -123,7 +124,7 @@ func (w *world) run() {
 			Name: "h1", DataDir: filepath.Join(w.dir, "data"), RunDir: filepath.Join(w.dir, "run"), Version: "v9", Log: log,
 			Runtime: rt, RuntimeKind: api.RuntimeDetached, Inventory: w.devices,
 			Services: append([]service.ServiceAgent{w.service, mute{w.service}}, w.also...),
-			client:   w.flaky(), reportEvery: 20 * time.Millisecond, retryMax: w.retryMax, proc: w.proc, now: w.now, ticks: w.ticks,
+			client:   w.flaky(), reportEvery: 20 * time.Millisecond, retryMax: w.retryMax, proc: w.proc, sys: w.sys, now: w.now, ticks: w.ticks,
 		})
 	}()
 	w.stop = func() {

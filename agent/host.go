@@ -17,6 +17,7 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/facts"
 	"github.com/holdfast-storage/holdfast/agent/service/luks"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -67,6 +68,8 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 
 // reportOnce looks at the host and writes what differs from what the server has.
 func (a *agent) reportOnce(ctx context.Context) error {
+	a.reporting.Lock()
+	defer a.reporting.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	have, err := a.ownHost(ctx)
@@ -122,7 +125,7 @@ func (a *agent) hostStatus(ctx context.Context, have *api.Host) (*api.HostStatus
 	}
 	s := &api.HostStatus{
 		Addresses: addresses(a.preferredAddress(ctx)), AgentVersion: a.Version, BootID: strings.TrimSpace(string(boot)), Runtime: a.RuntimeKind,
-		Packages: a.packages(ctx), Devices: devices, Foreign: others,
+		Packages: a.packages(ctx), Devices: devices, Foreign: others, Facts: facts.Reader{}.Read(have.Status.Facts),
 	}
 	conditions := []metav1.Condition{encryption()}
 	if cond, ok := a.clock.condition(); ok {

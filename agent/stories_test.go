@@ -202,7 +202,7 @@ func disk(w *world) {
 }
 
 func stories() []story {
-	return slices.Concat(lives(), deeds(), twins(), heirs())
+	return slices.Concat(lives(), deeds(), hardwareStories(), twins(), heirs())
 }
 
 // lives are those of daemons.

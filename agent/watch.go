@@ -50,6 +50,12 @@ func (s *mine[T]) all() []T {
 	return out
 }
 
+// whole is all; known is false before the server has answered.
+func (s *mine[T]) whole() (all []T, known bool) {
+	_, known = s.get(types.NamespacedName{})
+	return s.all(), known
+}
+
 // Add implements cache.ReflectorStore.
 func (s *mine[T]) Add(obj any) error { return s.Update(obj) }
 

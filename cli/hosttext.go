@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
+	"github.com/holdfast-storage/holdfast/agent/facts"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -109,6 +110,7 @@ func describeHost(w io.Writer, on *engine.HostView, actions []api.Action, now ti
 	row("Agent:", strings.TrimSuffix(agentText(h, now)+", version "+h.Status.AgentVersion, ", version "))
 	row("Addresses:", dash(strings.Join(h.Status.Addresses, ", ")))
 	row("Location:", dash(locationOf(h)))
+	row("Machine:", dash(facts.Line(h.Status.Facts)))
 	for _, k := range slices.Sorted(maps.Keys(h.Labels)) {
 		row("Label:", k+"="+h.Labels[k])
 	}

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/exclusions"
+	"github.com/holdfast-storage/holdfast/internal/devicename"
 )
 
 // ClusterOf returns the name of the StorageCluster that a StorageNode belongs to: the one that it names, else the one
@@ -99,7 +100,7 @@ func nodeClaims(node *api.StorageNode, hosts *hostIndex, cluster string) []Claim
 		if recordedID(node, name) != "" || out.Leaves(name) {
 			continue
 		}
-		if found := exclusions.Match(r.Host.Status.Devices, name); len(found) == 1 {
+		if found := devicename.Match(r.Host.Status.Devices, name); len(found) == 1 {
 			add(r.Host.Name, found[0].ID, false)
 		}
 	}

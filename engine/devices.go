@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/devicename"
 	"github.com/holdfast-storage/holdfast/internal/exclusions"
 )
 
@@ -62,14 +63,14 @@ func lookUp(d *ResolvedDevice, host *api.Host) {
 		}
 		return
 	}
-	found := exclusions.Match(host.Status.Devices, d.Name)
+	found := devicename.Match(host.Status.Devices, d.Name)
 	switch {
 	case len(found) == 0:
 		d.Problem = fmt.Sprintf("device %s: no device of host %s matches; list its devices with 'holdfast get host %s -o "+
 			"yaml'", d.Name, host.Name, host.Name)
 	case len(found) > 1:
 		d.Problem = fmt.Sprintf("device %s matches %d devices of host %s (%s): name one of them",
-			d.Name, len(found), host.Name, joinIDs(found))
+			d.Name, len(found), host.Name, devicename.IDs(found))
 	case strings.HasPrefix(found[0].ID, unstablePrefix):
 		d.Device = found[0]
 		d.Problem = fmt.Sprintf("device %s (%s on host %s) has no persistent id (WWN, serial number or partition id): "+
@@ -86,14 +87,6 @@ func deviceByID(devices []api.Device, id string) *api.Device {
 		}
 	}
 	return nil
-}
-
-func joinIDs(devices []*api.Device) string {
-	ids := make([]string, len(devices))
-	for i, d := range devices {
-		ids[i] = d.ID
-	}
-	return strings.Join(ids, ", ")
 }
 
 // refuseTwins notes a problem for each entry that means the device of another entry. The entry that was recorded keeps the

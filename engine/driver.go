@@ -66,6 +66,14 @@ type Wiper interface {
 	Elsewhere(d *api.Daemon, hosts []api.Host) bool
 }
 
+// Labeler is a Driver of a storage system that writes on its devices whose they are.
+type Labeler interface {
+	Driver
+	// Needs says why a cluster needs what is on a device, by the label that its host reports; empty where it does not.
+	// unknown is set where only the storage system can say that, and the view has no answer of it. It is pure.
+	Needs(view *View, device *api.Device) (why string, unknown bool)
+}
+
 // SecretReader reads the Secrets of one cluster.
 type SecretReader interface {
 	// Secret returns what the named Secret holds, or an error that wraps ErrNotFound.

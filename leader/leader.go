@@ -125,8 +125,8 @@ func (c Config) runActions(ctx context.Context, all map[api.StorageType]*engine.
 		h.Planners[of] = o
 	}
 	r := action.Runner{
-		Store: c.Actions, Handlers: c.handlers(h), Agents: c.Agents,
-		Accept: hosts.AcceptAgents(h), Ask: hosts.AskAgents(h), Waits: c.Waits,
+		Store: c.Actions, Handlers: c.handlers(h), Agents: c.Agents, Waits: c.Waits,
+		Accept: c.accept(h), Ask: c.ask(h),
 		Stats: &c.Metrics.actions, Log: c.Log.With("part", "actions"),
 		OnStuck: func(ctx context.Context, a *api.Action, why error) error {
 			return engine.TellStuck(ctx, c.Store, a, why, time.Now())

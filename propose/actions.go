@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/devices"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
@@ -46,8 +47,14 @@ func (p *Proposal) foresee(before *engine.Objects, a *api.Action) {
 		why = err.Error()
 	}
 	if host := hostIn(before, a.Spec.Host); why == "" && host != nil {
-		if err := hosts.PrecheckDaemon(a, engine.OnHost(host, before.Nodes, before.Daemons, before.Clusters)); err != nil {
+		on := engine.OnHost(host, before.Nodes, before.Daemons, before.Clusters)
+		if err := hosts.PrecheckDaemon(a, on); err != nil {
 			why = err.Error()
+		}
+		if devices.Knows(a) {
+			if err := devices.Precheck(a, on, before.Clusters, before.Resources); err != nil {
+				why = err.Error()
+			}
 		}
 	}
 	if why != "" {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/action/hostaction"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
@@ -146,8 +147,11 @@ func (t Target) risk(before *engine.Objects) api.Risk {
 			return engine.RiskOfRemoval(&before.Daemons[i])
 		}
 	case t.kind() == engine.KindAction && t.Live == nil:
-		if kind, _, _ := unstructured.NestedString(t.After.Object, "spec", "kind"); kind == api.ActionDaemonRestart {
+		switch kind, _, _ := unstructured.NestedString(t.After.Object, "spec", "kind"); kind {
+		case api.ActionDaemonRestart:
 			return api.RiskRedundancy
+		case hostaction.Wipe:
+			return api.RiskData
 		}
 	}
 	return ""

@@ -217,8 +217,10 @@ func TestParseBlkid(t *testing.T) {
 	}
 }
 
-// TestVolumeGroup reads what 'pvcreate' and 'vgcreate hfvg0' of LVM 2.03 wrote.
-func TestVolumeGroup(t *testing.T) {
+// physicalVolume is what 'pvcreate' and 'vgcreate hfvg0' of LVM 2.03 wrote: first a disk without that, then a physical
+// volume without a group, and one of a group.
+func physicalVolume(t *testing.T) (empty, alone, ofGroup []byte) {
+	t.Helper()
 	const (
 		label = "4c4142454c4f4e4501000000000000009e67d580200000004c564d3220303031" +
 			"6d6a6d72325946477966507531476d7a384e333168355a694451747a71325759" +
@@ -227,24 +229,30 @@ func TestVolumeGroup(t *testing.T) {
 		area = "00a93f37204c564d3220785b35412572304e2a3e010000000010000000000000" +
 			"00f00f00000000000002000000000000c202000000000000ef8c2d7f00000000"
 	)
-	disk := make([]byte, 64<<10)
+	empty, alone = make([]byte, 64<<10), make([]byte, 64<<10)
 	place := func(at int, text string) {
 		data, err := hex.DecodeString(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		copy(disk[at:], data)
-	}
-	if got := volumeGroup(bytes.NewReader(disk)); got != "" {
-		t.Errorf("an empty disk holds volume group %q", got)
+		copy(alone[at:], data)
 	}
 	place(512, label)
 	place(4096, area)
-	if got := volumeGroup(bytes.NewReader(disk)); got != "" {
+	ofGroup = bytes.Clone(alone)
+	copy(ofGroup[4608:], "hfvg0 {\nid = \"x\"\n")
+	return empty, alone, ofGroup
+}
+
+func TestVolumeGroup(t *testing.T) {
+	empty, alone, ofGroup := physicalVolume(t)
+	if got := volumeGroup(bytes.NewReader(empty)); got != "" {
+		t.Errorf("an empty disk holds volume group %q", got)
+	}
+	if got := volumeGroup(bytes.NewReader(alone)); got != "" {
 		t.Errorf("a physical volume without a group holds %q", got)
 	}
-	copy(disk[4608:], "hfvg0 {\nid = \"x\"\n")
-	if got := volumeGroup(bytes.NewReader(disk)); got != "hfvg0" {
+	if got := volumeGroup(bytes.NewReader(ofGroup)); got != "hfvg0" {
 		t.Errorf("volume group %q, want hfvg0", got)
 	}
 }

@@ -217,11 +217,50 @@ type HostStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Foreign []ForeignDaemon `json:"foreign,omitempty"`
-	// +optional
+	// Facts describe the machine: its hardware and its kernel.
+	Facts *HostFacts `json:"facts,omitempty"`
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// HostFacts describe a machine as its kernel shows it in /proc and /sys: its architecture as the kernel
+// names it, the vendor and model of its hardware by its firmware, and when it booted by its own clock.
+type HostFacts struct {
+	// Kernel is the release of the kernel, and OS the name of the distribution.
+	Kernel       FactText `json:"kernel,omitempty"`
+	OS           FactText `json:"os,omitempty"`
+	Architecture FactText `json:"architecture,omitempty"`
+	Vendor       FactText `json:"vendor,omitempty"`
+	Model        FactText `json:"model,omitempty"`
+	// CPUThreads counts the processors that the kernel uses, on CPUCores cores in CPUSockets sockets.
+	CPUModel   FactText           `json:"cpuModel,omitempty"`
+	CPUSockets int32              `json:"cpuSockets,omitempty"`
+	CPUCores   int32              `json:"cpuCores,omitempty"`
+	CPUThreads int32              `json:"cpuThreads,omitempty"`
+	Memory     *resource.Quantity `json:"memory,omitempty"`
+	BootTime   *metav1.Time       `json:"bootTime,omitempty"`
+	// Interfaces are those of hardware, and others that are up and have an address.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Interfaces []HostInterface `json:"interfaces,omitempty"`
+}
+
+// FactText is a text that a machine has of itself.
+// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]{0,256}$`
+type FactText string
+
+// HostInterface is a network interface. Speed is in Mbit/s; Up says whether it can carry traffic.
+type HostInterface struct {
+	Name  FactText `json:"name"`
+	MAC   FactText `json:"mac,omitempty"`
+	MTU   int32    `json:"mtu,omitempty"`
+	Speed int32    `json:"speed,omitempty"`
+	Up    bool     `json:"up"`
+	// +kubebuilder:validation:MaxItems=16
+	Addresses []FactText `json:"addresses,omitempty"`
 }
 
 // Release is the version of an installed program, such as 16.2.15.

@@ -34,6 +34,7 @@ type Driver struct {
 var (
 	_ engine.ActionDriver = (*Driver)(nil)
 	_ engine.Wiper        = (*Driver)(nil)
+	_ engine.Labeler      = (*Driver)(nil)
 )
 
 // Type is ceph.

@@ -1,30 +1,29 @@
 package ceph
 
 import (
+	"fmt"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/labels"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// Elsewhere says whether the disk of an OSD is in another host than its daemon, by what the label
-// on it says: there it is left as it is, and the OSD follows it when it is named.
+// Elsewhere implements engine.Wiper: the OSD follows its disk when that is named.
 func (d *Driver) Elsewhere(daemon *api.Daemon, hosts []api.Host) bool {
-	uuid, found := daemon.Spec.Parameters[ParamOSDUUID], false
-	if uuid == "" || len(daemon.Spec.Devices) != 1 {
-		return false
+	return labels.Elsewhere(daemon, daemon.Spec.Parameters[ParamOSDUUID], hosts)
+}
+
+// Needs implements engine.Labeler.
+func (d *Driver) Needs(view *engine.View, device *api.Device) (why string, unknown bool) {
+	c := labels.Cluster{FSID: clusterFSID(view), Silent: d.Unanswered(view) != "", OSDs: map[string]string{}}
+	for i := range view.Daemons {
+		c.OSDs[strings.ToLower(view.Daemons[i].Spec.Parameters[ParamOSDUUID])] = view.Daemons[i].Name
 	}
-	for _, h := range hosts {
-		own := h.Name == daemon.Spec.Host
-		if own && (!h.AgentHeard() || h.Status.BootID == "") {
-			return false
-		}
-		for _, x := range h.Status.Devices {
-			has := x.Ceph != nil && x.Ceph.Part == "" && strings.EqualFold(x.Ceph.OSDUUID, uuid)
-			if own && (has || x.ID == daemon.Spec.Devices[0].ID) {
-				return false
-			}
-			found = found || has
+	if o, _ := view.System.(*Observation); o != nil {
+		for id, osd := range o.OSDs {
+			c.OSDs[strings.ToLower(osd.UUID)] = fmt.Sprintf("osd.%d", id)
 		}
 	}
-	return found
+	return c.Needs(device)
 }

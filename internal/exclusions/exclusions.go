@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/devicename"
 )
 
 // Set is what the two lists of a StorageNode come to.
@@ -81,7 +82,7 @@ func identity(n *api.StorageNode, h *api.Host, entry string) (id, why string) {
 	if h == nil || h.Status.BootID == "" && len(h.Status.Devices) == 0 {
 		return "", "" // its devices are not known yet
 	}
-	switch found := Match(h.Status.Devices, entry); len(found) {
+	switch found := devicename.Match(h.Status.Devices, entry); len(found) {
 	case 0:
 		return "", fmt.Sprintf("no device of host %s matches %s; list its devices with 'holdfast get host %s -o yaml', or "+
 			"remove the entry", h.Name, entry, h.Name)

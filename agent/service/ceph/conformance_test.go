@@ -47,7 +47,7 @@ const (
 var elsewhere = map[string]string{
 	"encryption.go finish Format": noCrypt, "encryption.go unlock encrypt": noCrypt, "encryption.go encrypt Format": noCrypt, "encryption.go unlock finish": noCrypt, "encryption.go unlock Open": noCrypt,
 	"encryption.go CloseDevices Close": noCrypt, "encryption.go wipeEncrypted Close": noCrypt, "encryption.go wipeEncrypted Erase": noCrypt,
-	"encryption.go wipeEncrypted wipe": noCrypt, "osd.go configureOSD unlock": noCrypt, "osd.go wipeBlock wipeEncrypted": noCrypt,
+	"encryption.go wipeEncrypted Wipe": noCrypt, "osd.go configureOSD unlock": noCrypt, "osd.go wipeBlock wipeEncrypted": noCrypt,
 	"slot.go unlock": noCryptPart, "slot.go wipeEncrypted": noCryptPart, "slot.go madeBefore": noCryptPart, "takeoverosd.go": noCryptPart, "osd.go takeOverOSD": noCryptPart,
 	"found.go":         "there are no logical volumes on the machines of these tests: test/e2e TestAdoptLVM in a virtual machine, in which nobody is killed",
 	"bootunits.go":     foreigner,

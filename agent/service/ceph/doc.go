@@ -2,7 +2,7 @@
 // again: what is half made is never used.
 //
 //   - mon.go makes a mon's store, or fills a lost one from the other mons; osd.go and found.go make and
-//     find an OSD on its devices, slot.go its partitions, encryption.go its LUKS layer, wipe.go clears.
+//     find an OSD on its devices, slot.go its partitions, encryption.go its LUKS layer, package gate wipes.
 //   - mgr.go, mds.go, rgw*.go and rbdmirror.go configure the other types; rgwadmin.go and rgwusers.go
 //     carry out the driver's commands on users of a store.
 //   - takeover*.go, bootunits.go and runbefore.go take over daemons that other units or people started.

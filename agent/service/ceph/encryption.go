@@ -141,5 +141,5 @@ func wipeEncrypted(ctx context.Context, path string, o luks.Owner) error {
 	if err := luks.Erase(ctx, path); err != nil {
 		return err
 	}
-	return wipe(ctx, path)
+	return gate.Wipe(ctx, path, nil)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
+	"github.com/holdfast-storage/holdfast/agent/service/gate"
 	"github.com/holdfast-storage/holdfast/agent/service/lvm"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
@@ -53,5 +54,5 @@ func clearFound(ctx context.Context, l *service.Local, name string) (bool, error
 	case !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]):
 		return false, nil
 	}
-	return true, wipe(ctx, device.Path)
+	return true, gate.Wipe(ctx, device.Path, nil)
 }

@@ -266,5 +266,5 @@ func wipeBlock(ctx context.Context, l *service.Local) error {
 	if !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]) {
 		return nil
 	}
-	return wipe(ctx, device.Path)
+	return gate.Wipe(ctx, device.Path, nil)
 }

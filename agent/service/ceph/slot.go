@@ -191,5 +191,5 @@ func clearPart(ctx context.Context, l *service.Local, x api.DaemonDevice, path s
 	if err == nil && !strings.EqualFold(label.OSDUUID, l.Parameters[paramOSDUUID]) {
 		return fmt.Errorf("%s holds a part of another OSD (%s): it was not touched", path, label.OSDUUID)
 	}
-	return wipe(ctx, path)
+	return gate.Wipe(ctx, path, nil)
 }

@@ -11,7 +11,7 @@ import (
 // package atomicfile, or no agent is ever killed there.
 var effects = []string{
 	"atomicfile.Write", "atomicfile.Remove", "atomicfile.RemoveAll", "atomicfile.Rename", "atomicfile.Symlink", "atomicfile.MkdirAll", "atomicfile.Guarded",
-	"blank.Wipe", "blank.Clear", "gate.Make", "gate.Undo", "gate.Done", "gate.Forget",
+	"blank.Wipe", "blank.Clear", "gate.Make", "gate.Undo", "gate.Done", "gate.Forget", "gate.Wipe",
 	"tool.Run", "tool.RunWith", "tool.Output", "tool.Do", "tool.Ask", "os.Remove", "os.RemoveAll", "os.Rename", "cmd.Run", "cmd.Output",
 }
 

@@ -1,4 +1,5 @@
-package exclusions
+// Package devicename finds out which device of an inventory a person means.
+package devicename
 
 import (
 	"slices"
@@ -19,8 +20,8 @@ var matchers = []func(d *api.Device, entry string) bool{
 	func(d *api.Device, entry string) bool { return d.Serial != "" && d.Serial == entry },
 }
 
-// Match returns the devices that an entry of a StorageNode means. A partition has its disk's WWN and
-// serial number too; then the disk is meant.
+// Match returns the devices that an entry means: by id, path, link, WWN or serial number. A
+// partition has its disk's WWN and serial number too; then the disk is meant.
 func Match(devices []api.Device, entry string) []*api.Device {
 	for _, matches := range matchers {
 		var found, whole []*api.Device
@@ -47,4 +48,13 @@ func diskLink(s string) string { return strings.TrimPrefix(s, "/dev/disk/") }
 
 func plainWWN(s string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(s), "wwn-"), "0x")
+}
+
+// IDs are those of devices, in one text.
+func IDs(devices []*api.Device) string {
+	ids := make([]string, len(devices))
+	for i, d := range devices {
+		ids[i] = d.ID
+	}
+	return strings.Join(ids, ", ")
 }

@@ -1,12 +1,10 @@
-package ceph
+package gate
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"os"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/internal/blank"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
@@ -20,14 +18,21 @@ const (
 	wipedEnd   = 1 << 20
 )
 
-// wipe makes a device look empty. The label goes last: until then the device still says whose it is, so that a wipe that was
-// cut off is done again. The device must be a block device that nobody else uses: O_EXCL fails otherwise.
-func wipe(ctx context.Context, path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_EXCL, 0)
+// Wipe makes a device look empty. The label goes last: until then the device still says whose it
+// is, so that a wipe that was cut off is done again. The device must be a block device that nobody
+// else uses: the error wraps unix.EBUSY otherwise. sure, unless it is nil, is asked once nobody
+// else can begin to use the device; its error ends the wipe.
+func Wipe(ctx context.Context, path string, sure func() error) error {
+	f, err := openAlone(ctx, path, os.O_RDWR)
 	if err != nil {
 		return fmt.Errorf("while opening %s to wipe it: %w", path, err)
 	}
 	defer f.Close() // it is synced
+	if sure != nil {
+		if err := sure(); err != nil {
+			return err
+		}
+	}
 	if err := wipeFile(ctx, f); err != nil {
 		return fmt.Errorf("while wiping %s: %w", path, err)
 	}
