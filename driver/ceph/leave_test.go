@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -245,5 +246,31 @@ func TestLeave_unmatched(t *testing.T) {
 	told("drivegroup/g", p, g.groups[0].Status.Conditions)
 	if s := g.groups[0].Status; s.State != api.ResourceOnline || s.Taken != 6 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// All OSDs with their databases on a disk in replace leave, and get their numbers again with another disk for databases.
+func TestLeave_replaceDatabases(t *testing.T) {
+	f := splitWorld()
+	h := f.host(4, 3)
+	for i, model := range []string{"hdd", "hdd", "ssd"} {
+		h.Status.Devices[i].Model, h.Status.Devices[i].Size = model, resource.MustParse("100Gi")
+	}
+	f.cluster.Spec.DeletionPolicy = api.DeletionWipe
+	f.settle(t)
+	f.groups[0].Spec.Replace = []string{"F1"}
+	if p := f.settle(t); !p.Done || !f.isKept(t, 0) || !f.isKept(t, 1) || f.daemons["c-osd-0"] != nil || f.daemons["c-osd-2"] == nil {
+		t.Fatalf("%v, %v", f.osdPlaces(), decisions(p))
+	}
+	f.departs(1, "ssd-1")
+	f.plugIn(1, "ssd-new")
+	fresh := f.device("ssd-new")
+	fresh.Model, fresh.Size = "ssd", resource.MustParse("100Gi")
+	f.groups[0].Spec.Take = []string{"wwn-10", "wwn-11"}
+	p := f.settle(t)
+	for _, name := range []string{"c-osd-0", "c-osd-1"} {
+		if d := f.daemons[name]; !p.Done || d == nil || d.Spec.Host != "h1" || partsOf(d)[0].Of != "ssd-new" {
+			t.Errorf("%s: %+v, %v", name, d, decisions(p))
+		}
 	}
 }

@@ -35,7 +35,7 @@ func (p *planner) replacedBy(at devicePlace, returns bool) *api.Daemon {
 
 // keepsNumber says whether spec.replace names the device of an OSD, so that Ceph keeps the number of the OSD for the next disk.
 func keepsNumber(p *planner, d *api.Daemon) bool {
-	return d.Spec.Type == TypeOSD && p.moved[d.Name] == nil && !p.going.Host(d.Spec.Host) &&
+	return d.Spec.Type == TypeOSD && p.moved[d.Name] == nil && !p.going.Host(d.Spec.Host) && p.going.Unnamed(placeOf(d).drive()) &&
 		p.going.Replaced(d, memory.Of(d, memory.Replaced) != "")
 }
 

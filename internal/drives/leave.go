@@ -17,15 +17,19 @@ func excluded(g *api.DriveGroup, at Place, d *api.Device) bool {
 	if d != nil {
 		return Named(d, leave(g))
 	}
-	return slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool {
-		return x.Host == at.Host && x.ID == at.ID && recordedIn(&x, leave(g))
+	entries := leave(g)
+	return len(entries) > 0 && slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool {
+		return x.Host == at.Host && x.ID == at.ID && recordedIn(&x, entries)
 	})
 }
 
 // recordedIn says whether entries name what a group has recorded of a device.
 func recordedIn(x *api.GroupDevice, entries []string) bool {
 	named := func(id, serial string) bool {
-		return slices.Contains(entries, id) || serial != "" && slices.Contains(entries, serial)
+		wwn, has := strings.CutPrefix(id, "wwn-")
+		return slices.ContainsFunc(entries, func(e string) bool {
+			return e == id || e == serial && serial != "" || has && strings.TrimPrefix(e, "0x") == strings.TrimPrefix(wwn, "0x")
+		})
 	}
 	return named(x.ID, x.Serial) || slices.ContainsFunc(Parts, func(p Part) bool {
 		s := Slot(x, p)
