@@ -79,7 +79,8 @@ func unmatched(g *api.DriveGroup, hosts []api.Host) (all []string) {
 // means says whether an entry names a disk of a host that a group selects, or one that it has.
 func means(g *api.DriveGroup, hosts []api.Host, entry string) bool {
 	names := []string{entry}
+	named := func(d api.Device) bool { return Named(&d, names) }
 	return slices.ContainsFunc(hosts, func(h api.Host) bool {
-		return g.Spec.Placement.Selects(&h) && slices.ContainsFunc(h.Status.Devices, func(d api.Device) bool { return Named(&d, names) })
+		return g.Spec.Placement.Selects(&h) && slices.ContainsFunc(h.Status.Devices, named)
 	}) || slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool { return recordedIn(&x, names) })
 }

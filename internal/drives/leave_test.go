@@ -71,7 +71,8 @@ func TestReplaces(t *testing.T) {
 		t.Errorf("%v", o.Others)
 	}
 	g.Spec.Replace = []string{"S-s"}
-	if o = Decide([]*api.DriveGroup{g}, []api.Host{h}, env(nobody))[0]; strings.Contains(names(o.Devices), "h1/c") || !Replaces(g, &h, "c") {
+	o = Decide([]*api.DriveGroup{g}, []api.Host{h}, env(nobody))[0]
+	if strings.Contains(names(o.Devices), "h1/c") || !Replaces(g, &h, "c") {
 		t.Errorf("its database is on a disk that is replaced: %s", names(o.Devices))
 	}
 }
@@ -84,7 +85,8 @@ func TestMatch_note(t *testing.T) {
 		{":3TB", "-", "-"}, {"3TB:3TB", "-", "-"}, {":3999G", "+ it matches as Ceph compares, but not as Holdfast does", "+"},
 	} {
 		var got []string
-		for _, v := range Match([]api.DriveFilter{{Size: tt.size, Match: api.DriveMatchCeph}}, &h, nil, func(string) bool { return false }) {
+		filters := []api.DriveFilter{{Size: tt.size, Match: api.DriveMatchCeph}}
+		for _, v := range Match(filters, &h, nil, func(string) bool { return false }) {
 			got = append(got, map[bool]string{true: "+ ", false: "- "}[v.Matches]+v.Note+v.Why)
 		}
 		for i, want := range []string{tt.a, tt.b} {

@@ -11,8 +11,8 @@ import (
 // TestHumanSize: sizes are written as ceph-volume does.
 func TestHumanSize(t *testing.T) {
 	for bytes, want := range map[int64]string{
-		0: "0.00 B", 1023: "1023.00 B", 1024: "1.00 KB", 4_000_787_030_016: "3.64 TB", 1<<40 - 1: "1024.00 GB", 1 << 40: "1.00 TB",
-		1 << 50: "1.00 PB", 1 << 60: "1024.00 PB",
+		0: "0.00 B", 1023: "1023.00 B", 1024: "1.00 KB", 4_000_787_030_016: "3.64 TB", 1<<40 - 1: "1024.00 GB",
+		1 << 40: "1.00 TB", 1 << 50: "1.00 PB", 1 << 60: "1024.00 PB",
 	} {
 		if got := HumanSize(bytes); got != want {
 			t.Errorf("%d: %s, want %s", bytes, got, want)
@@ -23,7 +23,8 @@ func TestHumanSize(t *testing.T) {
 // TestAgainst has what surprises people: text is compared and counted by 1000, and case counts.
 func TestAgainst(t *testing.T) {
 	yes := true
-	big := api.Device{Model: "PM1733", Vendor: "Samsung", Size: *resource.NewQuantity(4_000_787_030_016, resource.DecimalSI)}
+	big := api.Device{Model: "PM1733", Vendor: "Samsung"}
+	big.Size = *resource.NewQuantity(4_000_787_030_016, resource.DecimalSI)
 	tera := api.Device{Size: *resource.NewQuantity(1<<40-1, resource.DecimalSI)}
 	for _, tt := range []struct {
 		filter  api.DriveFilter

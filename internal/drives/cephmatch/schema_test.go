@@ -58,11 +58,13 @@ func TestSchema(t *testing.T) {
 	}
 	yes, no, refusals := true, false, 0
 	for _, size := range []string{
-		"", "10GB:40GB", "10G:", ":40G", "666GB", "3.64TB", "1.T", "1T:2TB", "4tb", "4TB:8tb", "1PB", "1Ti", ":", "10", "1.5TB:", "1TB:2TB:3TB", "1TBB",
+		"", "10GB:40GB", "10G:", ":40G", "666GB", "3.64TB", "1.T", "1T:2TB", "4tb", "4TB:8tb", "1PB", "1Ti", ":", "10",
+		"1.5TB:", "1TB:2TB:3TB", "1TBB",
 	} {
 		for _, f := range []api.DriveFilter{
 			{}, {All: true}, {Paths: []string{"/dev/sdb"}}, {All: true, Paths: []string{"/dev/sdb"}}, {Model: "a"},
-			{Paths: []string{"/dev/sdb"}, Vendor: "a"}, {All: true, Model: "a"}, {Rotational: &yes}, {Rotational: &no, Limit: 2}, {Limit: 2},
+			{Paths: []string{"/dev/sdb"}, Vendor: "a"}, {All: true, Model: "a"}, {Rotational: &yes},
+			{Rotational: &no, Limit: 2}, {Limit: 2},
 		} {
 			f.Size, f.Match = size, api.DriveMatchCeph
 			good := api.DriveFilter{Match: api.DriveMatchCeph, Model: "a"}
