@@ -289,3 +289,34 @@ func TestLeave_replaceDatabases(t *testing.T) {
 		}
 	}
 }
+
+// A plan shows all of it before it is done, to the end.
+func TestLeave_foreseen(t *testing.T) {
+	for name, change := range map[string]func(*api.StorageNodeSpec){
+		"exclude": func(s *api.StorageNodeSpec) { s.Exclude = []string{"SERIAL"} },
+		"replace": func(s *api.StorageNodeSpec) { s.Replace = []string{"SERIAL"} },
+		"another": func(s *api.StorageNodeSpec) { s.Replace, s.Devices = []string{"SERIAL"}, []string{"wwn-40", "new"} },
+	} {
+		f := manyNames(t)
+		f.plugIn(4, "new")
+		change(&f.nodes[3].Spec)
+		v, _, err := f.observed(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := engine.Project(f.driver, v, f.now)
+		var verbs []string
+		for _, s := range shown.Steps {
+			for _, c := range s.Plan.Commands {
+				verbs = append(verbs, c.Verb+" "+c.Object)
+			}
+		}
+		want := map[string]string{
+			"exclude": "osd crush reweight osd.7, osd out osd.7, osd purge osd.7", "replace": "osd out osd.7, osd destroy osd.7",
+			"another": "osd out osd.7, osd destroy osd.7, osd new osd.7",
+		}[name]
+		if got := strings.Join(verbs, ", "); got != want || !shown.Last.Done || len(shown.Open) > 0 {
+			t.Errorf("%s: %s, %v, %v", name, got, shown.Open, decisions(shown.Last))
+		}
+	}
+}
