@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/internal/exclusions"
 	"github.com/holdfast-storage/holdfast/internal/devicename"
+	"github.com/holdfast-storage/holdfast/internal/exclusions"
 )
 
 // ClusterOf returns the name of the StorageCluster that a StorageNode belongs to: the one that it names, else the one

@@ -33,8 +33,8 @@ func (r *ResolvedNode) resolveDevices(claims claimIndex, cluster types.Namespace
 	r.refuseClaimed(claims, cluster)
 }
 
-// recordedDevices returns the entries of spec.devices with the identities that were recorded for them, without those that
-// spec.exclude or spec.replace takes out.
+// recordedDevices returns the entries of spec.devices with the identities that were recorded for
+// them, without those that spec.exclude or spec.replace takes out.
 func recordedDevices(node *api.StorageNode, out exclusions.Set) []ResolvedDevice {
 	devices := make([]ResolvedDevice, 0, len(node.Spec.Devices))
 	for _, name := range node.Spec.Devices {
@@ -89,8 +89,8 @@ func deviceByID(devices []api.Device, id string) *api.Device {
 	return nil
 }
 
-// refuseTwins notes a problem for each entry that means the device of another entry. The entry that was recorded keeps the
-// device; among equals, the first.
+// refuseTwins notes a problem for each entry that means the device of another entry. The entry that
+// was recorded keeps the device; among equals, the first.
 func (r *ResolvedNode) refuseTwins() {
 	holder := map[string]int{}
 	for i, d := range r.Devices {

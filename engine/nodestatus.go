@@ -24,10 +24,11 @@ const (
 // maxConditionMessage keeps a condition readable; the API server's own bound is higher.
 const maxConditionMessage = 2048
 
-// NodeStatusFor makes the status of a StorageNode from what it was resolved to and the problems that the driver found
-// beside. A driver that finds fault with one device also sets Problem in resolved.Devices: an entry with a problem is not
-// recorded (an identity that stands already stays recorded), because a record is a claim. It is pure; where nothing
-// changed, the result equals the node's present status, times included.
+// NodeStatusFor makes the status of a StorageNode from what it was resolved to and the problems
+// that the driver found beside. A driver that finds fault with one device also sets Problem in
+// resolved.Devices: an entry with a problem is not recorded (an identity that stands already stays
+// recorded), because a record is a claim. It is pure; where nothing changed, the result equals the
+// node's present status, times included.
 func NodeStatusFor(resolved ResolvedNode, problems []string, now time.Time) api.StorageNodeStatus {
 	node := resolved.Node
 	status := *node.Status.DeepCopy()
@@ -57,7 +58,8 @@ func claimedDevices(resolved ResolvedNode) []api.ClaimedDevice {
 	return append(claimed, resolved.Out.Records...)
 }
 
-// TellUnmatched says in a condition which entries of spec.exclude and spec.replace mean no device. It is there while there are any.
+// TellUnmatched says in a condition which entries of spec.exclude and spec.replace mean no device.
+// It is there while there are any.
 func TellUnmatched(conditions *[]metav1.Condition, unmatched []string, generation int64, now time.Time) {
 	if len(unmatched) == 0 {
 		meta.RemoveStatusCondition(conditions, api.ConditionEntriesMatched)

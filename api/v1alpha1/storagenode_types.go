@@ -61,8 +61,9 @@ type StorageNodeSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	Devices []string `json:"devices,omitempty"`
-	// Exclude names devices among those of devices that the cluster leaves, by id, WWN, serial number or as devices names them: the OSD on
-	// each leaves the cluster as if its device had been taken out of devices. A device comes back when it is taken out of here.
+	// Exclude names devices among those of devices that the cluster leaves, by id, WWN, serial number or as devices names
+	// them: the OSD on each leaves the cluster as if its device had been taken out of devices. A device comes back when
+	// it is taken out of here.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=128
@@ -77,7 +78,8 @@ type StorageNodeSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	Replace []string `json:"replace,omitempty"`
-	// Directories are directories of the host to store data in, beside the devices or in their place, by their whole paths.
+	// Directories are directories of the host to store data in, beside the devices or in their place, by their whole
+	// paths.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -94,12 +96,13 @@ type StorageNodeSpec struct {
 
 // GlusterFSNode is the part of a StorageNode that only GlusterFS has.
 type GlusterFSNode struct {
-	// Cluster is the StorageCluster that the node belongs to, in the words of QuarterMaster. It is the same as spec.cluster.
+	// Cluster is the StorageCluster that the node belongs to, in the words of QuarterMaster. It is the same as
+	// spec.cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster,omitempty"`
-	// Zone is the failure domain that the node lies in: copies of the same data go to different zones where there are enough. See
-	// spec.glusterfs.zones of the StorageCluster.
+	// Zone is the failure domain that the node lies in: copies of the same data go to different zones where there are
+	// enough. See spec.glusterfs.zones of the StorageCluster.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -128,8 +131,8 @@ type StorageNetwork struct {
 // NodeAccepted is the condition of a StorageNode that says whether it can be used as it is declared.
 const NodeAccepted = "Accepted"
 
-// ConditionEntriesMatched is a condition of StorageNodes and DriveGroups. It is False while an entry of spec.exclude or spec.replace
-// means no device, and absent otherwise.
+// ConditionEntriesMatched is a condition of StorageNodes and DriveGroups. It is False while an entry of spec.exclude
+// or spec.replace means no device, and absent otherwise.
 const ConditionEntriesMatched = "EntriesMatched"
 
 // StorageNodeStatus is what the engine knows of the node.
@@ -139,8 +142,8 @@ type StorageNodeStatus struct {
 	// Host is the Host that nodeSelector selected.
 	// +optional
 	Host string `json:"host,omitempty"`
-	// Devices records which device each entry of spec.devices was found to be, and each entry of spec.exclude and spec.replace that
-	// means one of these. A record stays as long as its entry.
+	// Devices records which device each entry of spec.devices was found to be, and each entry of spec.exclude and
+	// spec.replace that means one of these. A record stays as long as its entry.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

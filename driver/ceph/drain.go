@@ -199,8 +199,8 @@ func (p *planner) absent(u *upkeep) bool {
 
 // takeOut notes that the OSDs leave, with the weights that they have in CRUSH, and then takes these from them: Ceph moves their data to where
 // it stays. An OSD that is only marked out keeps its part in the weight of its host, so that its data would first move to the host's other
-// OSDs and, when it is purged, once more (docs/decisions/2026-11-22-drain-by-weight.md). One whose number Ceph keeps for another
-// disk keeps its place and its weight: it is marked out.
+// OSDs and, when it is purged, once more (docs/decisions/2026-11-22-drain-by-weight.md). One whose number
+// Ceph keeps for another disk keeps its place and its weight: it is marked out.
 func (p *planner) takeOut(u *upkeep) bool {
 	noted := true
 	var names, out []string

@@ -353,7 +353,7 @@ func (f *foresight) safe() {
 		return
 	}
 	for id := range f.OSDs {
-		f.Drain.Safe[id] = f.Drain.Places[id].Weight == 0
+		f.Drain.Safe[id] = f.Drain.Places[id].Weight == 0 || !f.OSDs[id].In
 	}
 }
 

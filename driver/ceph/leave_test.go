@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -41,10 +42,16 @@ func (f *fakeWorld) isKept(t *testing.T, id int) bool {
 	return is
 }
 
+// unmatched says whether a node tells of an entry that means no device.
+func (f *fakeWorld) unmatched(node int) bool {
+	return meta.FindStatusCondition(f.nodes[node].Status.Conditions, api.ConditionEntriesMatched) != nil
+}
+
 // plugIn puts an empty disk into a host.
 func (f *fakeWorld) plugIn(host int, id string) {
 	h := &f.hosts[host-1]
-	h.Status.Devices = append(h.Status.Devices, api.Device{ID: id, Path: "/dev/" + id, Serial: "S" + id, Availability: api.DeviceAvailable})
+	fresh := api.Device{ID: id, Path: "/dev/" + id, Serial: "S" + id, Availability: api.DeviceAvailable}
+	h.Status.Devices = append(h.Status.Devices, fresh)
 }
 
 // departs takes a disk out of its host.
@@ -55,11 +62,14 @@ func (f *fakeWorld) departs(host int, id string) {
 
 // withdrawnSteps are those of an OSD that leaves, and replacedSteps those of one whose number is kept.
 var (
-	withdrawnSteps = []string{"Running osd.7", "osd crush reweight osd.7", "osd out osd.7", "Stopped osd.7", "osd purge osd.7"}
-	replacedSteps  = []string{"Running osd.7", "osd out osd.7", "Stopped osd.7", "osd destroy osd.7"}
+	withdrawnSteps = []string{
+		"Running osd.7", "osd crush reweight osd.7", "osd out osd.7", "Stopped osd.7", "osd purge osd.7",
+	}
+	replacedSteps = []string{"Running osd.7", "osd out osd.7", "Stopped osd.7", "osd destroy osd.7"}
 )
 
-// A device in exclude leaves as if the node did not name it, whatever the entry calls it, and is not used again while it stands there.
+// A device in exclude leaves as if the node did not name it, whatever the entry calls it, and is
+// not used again while it stands there.
 func TestLeave_exclude(t *testing.T) {
 	for _, entry := range []string{"wwn-41", "SERIAL", "0x5000c41", "5000c41", "/dev/disk/by-id/ata-SERIAL", "/dev/sdc"} {
 		f := manyNames(t)
@@ -69,7 +79,7 @@ func TestLeave_exclude(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", entry, diff)
 		}
 		p := f.settle(t)
-		if !p.Done || f.daemons["c-osd-7"] != nil || len(f.ceph.OSDs()) != 7 || meta.FindStatusCondition(f.nodes[3].Status.Conditions, api.ConditionEntriesMatched) != nil {
+		if !p.Done || f.daemons["c-osd-7"] != nil || len(f.ceph.OSDs()) != 7 || f.unmatched(3) {
 			t.Errorf("%s: OSDs %v, %+v, %v", entry, f.ceph.OSDs(), f.nodes[3].Status, decisions(p))
 		}
 		f.nodes[3].Spec.Exclude = nil
@@ -109,7 +119,7 @@ func TestLeave_pulled(t *testing.T) {
 	f.settle(t)
 	f.broken["c-osd-7"] = true
 	f.departs(4, "wwn-41")
-	if p := f.settle(t); !drains(f.daemons["c-osd-7"]) || meta.FindStatusCondition(f.nodes[3].Status.Conditions, api.ConditionEntriesMatched) != nil {
+	if p := f.settle(t); !drains(f.daemons["c-osd-7"]) || f.unmatched(3) {
 		t.Errorf("%v", decisions(p))
 	}
 	f.ceph.Stick(7, false)
@@ -134,20 +144,23 @@ func TestLeave_replace(t *testing.T) {
 		f.plugIn(4, "new")
 		f.nodes[3].Spec.Devices = append(f.nodes[3].Spec.Devices, "new")
 		p := f.settle(t)
-		if d := f.daemons["c-osd-7"]; !p.Done || d == nil || placeOf(d).device != "new" || f.ceph.Weight(7) != weight || !f.isIn(t, 7) || len(f.ceph.OSDs()) != 8 {
+		d := f.daemons["c-osd-7"]
+		if !p.Done || d == nil || placeOf(d).device != "new" || f.ceph.Weight(7) != weight || !f.isIn(t, 7) {
 			t.Errorf("%s: OSDs %v, %v, %v", policy, f.ceph.OSDs(), f.osdPlaces(), decisions(p))
 		}
 	}
 }
 
-// A disk that is named at the same time waits for the number; the old one may be pulled when it is empty, and its entry may stay.
+// A disk that is named at the same time waits for the number; the old one may be pulled when it is
+// empty, and its entry may stay.
 func TestLeave_replaceAtOnce(t *testing.T) {
 	f := manyNames(t)
 	f.plugIn(4, "new")
 	f.nodes[3].Spec.Devices, f.nodes[3].Spec.Replace = []string{"wwn-40", "new"}, []string{"SERIAL"}
 	f.ceph.Stick(7, true)
 	p := f.settle(t)
-	if w := word(decisions(p, api.VerdictWait), "node/n4"); !strings.Contains(w, "it replaces osd.7") || len(f.ceph.OSDs()) != 8 {
+	waits := word(decisions(p, api.VerdictWait), "node/n4")
+	if !strings.Contains(waits, "it replaces osd.7") || len(f.ceph.OSDs()) != 8 {
 		t.Fatalf("%v", decisions(p))
 	}
 	f.departs(4, "wwn-41")
@@ -159,7 +172,8 @@ func TestLeave_replaceAtOnce(t *testing.T) {
 	}
 }
 
-// Where the others cannot do without the OSD in replace, the new disk gets a number of its own, and the old OSD goes after that.
+// Where the others cannot do without the OSD in replace, the new disk gets a number of its own, and
+// the old OSD goes after that.
 func TestLeave_replaceNoRoom(t *testing.T) {
 	f := withFake(threeHosts())
 	f.settle(t)
@@ -236,7 +250,7 @@ func TestLeave_unmatched(t *testing.T) {
 	told("node/n4", p, f.nodes[3].Status.Conditions)
 	told("node/n1", p, f.nodes[0].Status.Conditions)
 	f.nodes[3].Spec.Exclude = nil
-	if f.settle(t); meta.FindStatusCondition(f.nodes[3].Status.Conditions, api.ConditionEntriesMatched) != nil || len(f.ceph.OSDs()) != 8 {
+	if f.settle(t); f.unmatched(3) || len(f.ceph.OSDs()) != 8 {
 		t.Errorf("OSDs %v, %+v", f.ceph.OSDs(), f.nodes[3].Status.Conditions)
 	}
 
@@ -245,5 +259,64 @@ func TestLeave_unmatched(t *testing.T) {
 	told("drivegroup/g", p, g.groups[0].Status.Conditions)
 	if s := g.groups[0].Status; s.State != api.ResourceOnline || s.Taken != 6 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// All OSDs with their databases on a disk in replace leave, and get their numbers again with
+// another disk for databases.
+func TestLeave_replaceDatabases(t *testing.T) {
+	f := splitWorld()
+	h := f.host(4, 3)
+	for i, model := range []string{"hdd", "hdd", "ssd"} {
+		h.Status.Devices[i].Model, h.Status.Devices[i].Size = model, resource.MustParse("100Gi")
+	}
+	f.cluster.Spec.DeletionPolicy = api.DeletionWipe
+	f.settle(t)
+	f.groups[0].Spec.Replace = []string{"F1"}
+	p := f.settle(t)
+	if !p.Done || !f.isKept(t, 0) || !f.isKept(t, 1) || f.daemons["c-osd-0"] != nil || f.daemons["c-osd-2"] == nil {
+		t.Fatalf("%v, %v", f.osdPlaces(), decisions(p))
+	}
+	f.departs(1, "ssd-1")
+	f.plugIn(1, "ssd-new")
+	fresh := f.device("ssd-new")
+	fresh.Model, fresh.Size = "ssd", resource.MustParse("100Gi")
+	f.groups[0].Spec.Take = []string{"wwn-10", "wwn-11"}
+	p = f.settle(t)
+	for _, name := range []string{"c-osd-0", "c-osd-1"} {
+		if d := f.daemons[name]; !p.Done || d == nil || d.Spec.Host != "h1" || partsOf(d)[0].Of != "ssd-new" {
+			t.Errorf("%s: %+v, %v", name, d, decisions(p))
+		}
+	}
+}
+
+// A plan shows all of it before it is done, to the end.
+func TestLeave_foreseen(t *testing.T) {
+	for name, change := range map[string]func(*api.StorageNodeSpec){
+		"exclude": func(s *api.StorageNodeSpec) { s.Exclude = []string{"SERIAL"} },
+		"replace": func(s *api.StorageNodeSpec) { s.Replace = []string{"SERIAL"} },
+		"another": func(s *api.StorageNodeSpec) { s.Replace, s.Devices = []string{"SERIAL"}, []string{"wwn-40", "new"} },
+	} {
+		f := manyNames(t)
+		f.plugIn(4, "new")
+		change(&f.nodes[3].Spec)
+		v, _, err := f.observed(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := engine.Project(f.driver, v, f.now)
+		var verbs []string
+		for _, s := range shown.Steps {
+			for _, c := range s.Plan.Commands {
+				verbs = append(verbs, c.Verb+" "+c.Object)
+			}
+		}
+		want := map[string]string{
+			"exclude": "osd crush reweight osd.7, osd out osd.7, osd purge osd.7", "replace": "osd out osd.7, osd destroy osd.7",
+			"another": "osd out osd.7, osd destroy osd.7, osd new osd.7",
+		}[name]
+		if got := strings.Join(verbs, ", "); got != want || !shown.Last.Done || len(shown.Open) > 0 {
+			t.Errorf("%s: %s, %v, %v", name, got, shown.Open, decisions(shown.Last))
+		}
 	}
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// replacedBy returns the OSD whose number the one on a fresh device is to have, or nil: another disk of the host was taken from the cluster,
-// and failed. Ceph then moves data to the new disk alone, where with another number it would move among all (Ceph docs, "Replacing an OSD").
-// A disk with an OSD of its own, which returns, replaces none.
+// replacedBy returns the OSD whose number the one on a fresh device is to have, or nil: another
+// disk of the host was taken from the cluster, and failed. Ceph then moves data to the new disk
+// alone, where with another number it would move among all (Ceph docs, "Replacing an OSD"). A disk
+// with an OSD of its own, which returns, replaces none.
 func (p *planner) replacedBy(at devicePlace, returns bool) *api.Daemon {
 	if returns {
 		return nil
@@ -33,14 +34,15 @@ func (p *planner) replacedBy(at devicePlace, returns bool) *api.Daemon {
 	return nil
 }
 
-// keepsNumber says whether spec.replace names the device of an OSD, so that Ceph keeps the number of the OSD for the next disk.
+// keepsNumber says whether spec.replace names the device of an OSD, so that Ceph keeps the number
+// of the OSD for the next disk.
 func keepsNumber(p *planner, d *api.Daemon) bool {
 	return d.Spec.Type == TypeOSD && p.moved[d.Name] == nil && !p.going.Host(d.Spec.Host) &&
-		p.going.Replaced(d, memory.Of(d, memory.Replaced) != "")
+		p.going.Unnamed(placeOf(d).drive()) && p.going.Replaced(d, memory.Of(d, memory.Replaced) != "")
 }
 
-// makesRoom says whether another disk waits for the number of an OSD: the OSD leaves, or may. Where the others cannot do without it, the
-// disk gets a number of its own.
+// makesRoom says whether another disk waits for the number of an OSD: the OSD leaves, or may. Where
+// the others cannot do without it, the disk gets a number of its own.
 func makesRoom(p *planner, d *api.Daemon) bool {
 	if !p.going.Withdrawn(placeOf(d).drive()) || !keepsNumber(p, d) {
 		return false
@@ -49,8 +51,9 @@ func makesRoom(p *planner, d *api.Daemon) bool {
 	return drains(d) || d.DeletionTimestamp != nil || p.seen.Drain == nil || p.spaceUnknown() || p.noRoom(one).None()
 }
 
-// replaceable says whether an OSD that was taken from the cluster has failed, so that nothing can be drained from it. Where data is out of
-// reach without it, it is not destroyed: it may have the only copy.
+// replaceable says whether an OSD that was taken from the cluster has failed, so that nothing can
+// be drained from it. Where data is out of reach without it, it is not destroyed: it may have the
+// only copy.
 func (p *planner) replaceable(d *api.Daemon) bool {
 	at := placeOf(d)
 	marked := d.Spec.Parameters[ParamDrain] == memory.Replace
@@ -77,8 +80,8 @@ func (p *planner) broken(d *api.Daemon) bool {
 	return p.inCeph(d) && (p.pulled(d) || !p.seenOSD(d).Up && (failing(d) || held(d)))
 }
 
-// pulled says whether a host that tells its devices does not have that of an OSD, neither by its identity nor by what its label says: an identity may
-// change, as when udev tells of one.
+// pulled says whether a host that tells its devices does not have that of an OSD, neither by its
+// identity nor by what its label says: an identity may change, as when udev tells of one.
 func (p *planner) pulled(d *api.Daemon) bool {
 	h := p.hosts[d.Spec.Host]
 	if h == nil || !h.AgentHeard() || h.Status.BootID == "" {
@@ -138,8 +141,9 @@ func (p *planner) destroy(u *upkeep) bool {
 	return true
 }
 
-// orphans are the numbers that Ceph keeps for another OSD, that Holdfast has given once, as their keys tell, and that no Daemon has any more: a leader
-// that replaced a disk died in between, or people thought better of it.
+// orphans are the numbers that Ceph keeps for another OSD, that Holdfast has given once, as their
+// keys tell, and that no Daemon has any more: a leader that replaced a disk died in between, or
+// people thought better of it.
 func orphans(view *engine.View, o *Observation) []int {
 	if len(o.Destroyed) == 0 {
 		return nil
@@ -157,8 +161,8 @@ func orphans(view *engine.View, o *Observation) []int {
 // osdName is how Ceph calls an OSD.
 func osdName(id int) string { return "osd." + strconv.Itoa(id) }
 
-// forgetNumbers has Ceph forget such a number when no OSD on its host is to have it: first its weight goes, so that its data gets to others,
-// and it goes when all have their copies.
+// forgetNumbers has Ceph forget such a number when no OSD on its host is to have it: first its
+// weight goes, so that its data gets to others, and it goes when all have their copies.
 func (p *planner) forgetNumbers() {
 	if !p.reachable() || p.seen.Drain == nil {
 		return
@@ -184,7 +188,8 @@ func (p *planner) forgetNumbers() {
 // comes says whether an OSD may still be made on a host, by CRUSH's name.
 func (p *planner) comes(bucket string) bool {
 	for name := range p.hosts {
-		if p.crushOwns(name, bucket) && !p.going.Host(name) && (p.going.Awaited(name) || p.closed(name) || p.going.HeldUpBy(name) != "") {
+		if p.crushOwns(name, bucket) && !p.going.Host(name) &&
+			(p.going.Awaited(name) || p.closed(name) || p.going.HeldUpBy(name) != "") {
 			return true
 		}
 	}

@@ -66,10 +66,12 @@ func one[T any](r *drawing, of ...T) T { return of[r.IntN(len(of))] }
 // size is one at which the texts of ceph-volume round, or that of a disk one can buy.
 func (r *drawing) size() int64 {
 	if r.IntN(3) == 0 {
-		return one(r, int64(4_000_787_030_016), 1_000_204_886_016, 480_103_981_056, 10_000_831_348_736, 1<<40, 1<<30, 40e9, 666e9)
+		return one(r, int64(4_000_787_030_016), 1_000_204_886_016, 480_103_981_056, 10_000_831_348_736, 1<<40, 1<<30,
+			40e9, 666e9)
 	}
 	unit := float64(one(r, int64(1)<<20, 1<<30, 1<<40))
-	number := one(r, 1023.99, 1023.994, 1023.995, 1023.996, 1024, 1.0, 1.004, 1.005, 1.006, 3.645, 10, 39.995, 40, 666, 9.31)
+	number := one(r, 1023.99, 1023.994, 1023.995, 1023.996, 1024, 1.0, 1.004, 1.005, 1.006, 3.645, 10, 39.995, 40,
+		666, 9.31)
 	if unit == 1<<40 && number > 1023 {
 		number /= 1024 // Ceph's library fails where one disk has a petabyte
 	}
@@ -117,7 +119,8 @@ func (r *drawing) sizeText(disks []api.Device) string {
 	case 8:
 		return one(r, "1000GB:1TB", "1024G", "1TB:", ":1T", "1.00TB", "1.TB", "10MB:40TB", "40T:10M")
 	case 9:
-		return one(r, "4tb:", "10gb:40gb", "1PB:", ":", "10", "1.5TB:", "1TB:2TB:3TB", "10XB", "1Ti", "4 TB", ":4", "1TBB", "GB")
+		return one(r, "4tb:", "10gb:40gb", "1PB:", ":", "10", "1.5TB:", "1TB:2TB:3TB", "10XB", "1Ti", "4 TB", ":4",
+			"1TBB", "GB")
 	}
 	return whole(0)
 }
@@ -254,7 +257,8 @@ func (x *cephCase) selected() (a cephAnswer) {
 // sortedPaths are those that are not taken by what chose before. Ceph's library forgets that for those
 // that are named by their paths.
 func sortedPaths(paths []string, before ...[]string) string {
-	left := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return slices.Contains(slices.Concat(before...), p) })
+	taken := slices.Concat(before...)
+	left := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return slices.Contains(taken, p) })
 	slices.Sort(left)
 	return fmt.Sprint(left)
 }
@@ -340,7 +344,7 @@ func askCeph(t *testing.T, cases []cephCase) (answers []cephAnswer) {
 		if exit := new(exec.ExitError); errors.As(err, &exit) {
 			text = string(exit.Stderr)
 		}
-		t.Fatalf("Ceph's library does not answer (is python3-ceph-common installed? see hack/install-deps): %v\n%s", err, text)
+		t.Fatalf("Ceph's library does not answer: %v\n%s\n'hack/install-deps tests' installs it", err, text)
 	}
 	if err := json.Unmarshal(out, &answers); err != nil || len(answers) != len(cases) {
 		t.Fatalf("%d answers, %v", len(answers), err)

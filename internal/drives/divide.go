@@ -13,8 +13,8 @@ import (
 // leastData is the least that an OSD of a divided disk gets, in bytes, as with ceph-volume.
 const leastData = 5e9
 
-// partsOf are the devices that a disk comes to: itself, or the parts that it is divided into, but for those that are to leave. One that is
-// divided already stays so.
+// partsOf are the devices that a disk comes to: itself, or the parts that it is divided into, but
+// for those that are to leave. One that is divided already stays so.
 func (o *Outcome) partsOf(at Place, d *api.Device, env *Env) ([]api.GroupDevice, error) {
 	var size int64
 	count := int64(max(1, o.Group.Spec.OSDsPerDevice))
@@ -45,8 +45,8 @@ func (o *Outcome) partsOf(at Place, d *api.Device, env *Env) ([]api.GroupDevice,
 	return parts, nil
 }
 
-// lookForGaps finds the disks of a host that lack a part: the OSD on it left. One whose part is there with something on it, or belongs to an OSD that is
-// leaving, lacks nothing yet.
+// lookForGaps finds the disks of a host that lack a part: the OSD on it left. One whose part is
+// there with something on it, or belongs to an OSD that is leaving, lacks nothing yet.
 func (o *Outcome) lookForGaps(h *api.Host, env *Env) {
 	for i := range h.Status.Devices {
 		d := &h.Status.Devices[i]
@@ -91,7 +91,8 @@ func diskOf(x *api.GroupDevice) Place {
 	return Place{x.Host, x.Data.ID}
 }
 
-// tellDivided says which disks are divided for how many OSDs, and which stay as they are although the group would divide them otherwise now.
+// tellDivided says which disks are divided for how many OSDs, and which stay as they are although
+// the group would divide them otherwise now.
 func (o *Outcome) tellDivided(hosts []api.Host) {
 	var kept []string
 	all := o.tallies()

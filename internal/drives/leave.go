@@ -17,15 +17,19 @@ func excluded(g *api.DriveGroup, at Place, d *api.Device) bool {
 	if d != nil {
 		return Named(d, leave(g))
 	}
-	return slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool {
-		return x.Host == at.Host && x.ID == at.ID && recordedIn(&x, leave(g))
+	entries := leave(g)
+	return len(entries) > 0 && slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool {
+		return x.Host == at.Host && x.ID == at.ID && recordedIn(&x, entries)
 	})
 }
 
 // recordedIn says whether entries name what a group has recorded of a device.
 func recordedIn(x *api.GroupDevice, entries []string) bool {
 	named := func(id, serial string) bool {
-		return slices.Contains(entries, id) || serial != "" && slices.Contains(entries, serial)
+		wwn, has := strings.CutPrefix(id, "wwn-")
+		return slices.ContainsFunc(entries, func(e string) bool {
+			return e == id || e == serial && serial != "" || has && strings.TrimPrefix(e, "0x") == strings.TrimPrefix(wwn, "0x")
+		})
 	}
 	return named(x.ID, x.Serial) || slices.ContainsFunc(Parts, func(p Part) bool {
 		s := Slot(x, p)
@@ -75,7 +79,8 @@ func unmatched(g *api.DriveGroup, hosts []api.Host) (all []string) {
 // means says whether an entry names a disk of a host that a group selects, or one that it has.
 func means(g *api.DriveGroup, hosts []api.Host, entry string) bool {
 	names := []string{entry}
+	named := func(d api.Device) bool { return Named(&d, names) }
 	return slices.ContainsFunc(hosts, func(h api.Host) bool {
-		return g.Spec.Placement.Selects(&h) && slices.ContainsFunc(h.Status.Devices, func(d api.Device) bool { return Named(&d, names) })
+		return g.Spec.Placement.Selects(&h) && slices.ContainsFunc(h.Status.Devices, named)
 	}) || slices.ContainsFunc(g.Status.Devices, func(x api.GroupDevice) bool { return recordedIn(&x, names) })
 }

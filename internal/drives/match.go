@@ -84,7 +84,7 @@ func judge(filters []api.DriveFilter, used []int32, d *api.Device) (Verdict, boo
 			}
 		case d.Taken() != "":
 			return Verdict{Device: d, Near: true, Why: d.Taken()}, true
-		case f.Limit > 0 && used[i] >= f.Limit && !(f.Match == api.DriveMatchCeph && len(f.Paths) > 0): // Ceph takes all paths
+		case f.Limit > 0 && used[i] >= f.Limit && (f.Match != api.DriveMatchCeph || len(f.Paths) == 0): // else Ceph takes all
 			full = fmt.Sprintf("the limit of %d on a host is reached", f.Limit)
 		default:
 			used[i]++

@@ -68,8 +68,9 @@ func (s *Set) record(n *api.StorageNode, h *api.Host, meant map[string]string) {
 		}
 	}
 	for _, entry := range slices.Concat(n.Spec.Exclude, n.Spec.Replace) {
-		if id := meant[entry]; named[id] && s.entries[entry] == "" && !slices.Contains(s.Records, api.ClaimedDevice{Name: entry, ID: id}) {
-			s.Records = append(s.Records, api.ClaimedDevice{Name: entry, ID: id})
+		r := api.ClaimedDevice{Name: entry, ID: meant[entry]}
+		if named[r.ID] && s.entries[entry] == "" && !slices.Contains(s.Records, r) {
+			s.Records = append(s.Records, r)
 		}
 	}
 }

@@ -19,6 +19,8 @@ func TestDisks(t *testing.T) {
 	b.mustApply(wanted.YAML())
 	c := b.startClient(1)
 	b.await("Ceph to be well with a pool", func() error { return b.health(3, 6) })
+	b.numberKept(wanted)
+	c.goesOn(t)
 	b.diskTaken(&wanted)
 	c.goesOn(t)
 	b.diskPulled(&wanted)
@@ -31,6 +33,26 @@ func TestDisks(t *testing.T) {
 	c.goesOn(t)
 	c.end(t)
 	b.noOrphans()
+}
+
+// numberKept replaces a disk that works: its data moves, and Ceph keeps the number of its OSD for the next one on
+// the host, here on the same disk.
+func (b *bed) numberKept(wanted home.Spec) {
+	h := b.Lab.Host(3)
+	disk := h.Disk(1).ID()
+	osd := b.osdOn(disk)
+	wanted.Replace = map[string][]string{h.Name: {disk}}
+	b.applyNamed(wanted.YAML())
+	b.await("the disk to be free", func() error { return b.deviceIs(h.Name, disk, api.DeviceAvailable) })
+	if out := b.ceph("osd", "tree"); !strings.Contains(out, "destroyed") {
+		b.Errorf("Ceph keeps no number:\n%s", out)
+	}
+	wanted.Replace = nil
+	b.mustApply(wanted.YAML())
+	b.await("Ceph to be well", func() error { return b.health(3, 6) })
+	if now := b.osdOn(disk); now != osd {
+		b.Errorf("%s was on the disk, now %s is", osd, now)
+	}
 }
 
 // diskTaken takes a disk that works from the last host: its data moves, and the disk is free again.

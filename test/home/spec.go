@@ -45,6 +45,8 @@ type Spec struct {
 	Config       map[string]string
 	// Devices are the devices of each host, by the host's name.
 	Devices map[string][]string
+	// Replace are those of them that others take the place of.
+	Replace map[string][]string
 }
 
 // SpecFor gives all disks of all hosts to the cluster, which is wiped when it is deleted.
@@ -86,11 +88,18 @@ func (s Spec) NodesYAML() string {
 	name := cmp.Or(s.Name, "ceph")
 	for _, host := range slices.Sorted(maps.Keys(s.Devices)) {
 		fmt.Fprintf(&b, "---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\nmetadata: {name: %s-%s}\nspec:\n  type: ceph\n  cluster: %s\n", name, host, name)
-		fmt.Fprintf(&b, "  nodeSelector: {kubernetes.io/hostname: %s}\n  devices: [", host)
-		for _, device := range s.Devices[host] {
-			fmt.Fprintf(&b, "%q, ", device)
+		fmt.Fprintf(&b, "  nodeSelector: {kubernetes.io/hostname: %s}\n  devices: [%s]\n", host, quoted(s.Devices[host]))
+		if len(s.Replace[host]) > 0 {
+			fmt.Fprintf(&b, "  replace: [%s]\n", quoted(s.Replace[host]))
 		}
-		b.WriteString("]\n")
+	}
+	return b.String()
+}
+
+func quoted(all []string) string {
+	var b strings.Builder
+	for _, s := range all {
+		fmt.Fprintf(&b, "%q, ", s)
 	}
 	return b.String()
 }

@@ -113,7 +113,8 @@ func OnlyHost(n *api.StorageNode, hosts map[string]*api.Host) string {
 // unrecorded counts the entries of which the node's status does not say what they mean.
 func unrecorded(n *api.StorageNode, out exclusions.Set) (count int) {
 	for _, name := range n.Spec.Devices {
-		if !out.Leaves(name) && !slices.ContainsFunc(n.Status.Devices, func(d api.ClaimedDevice) bool { return d.Name == name }) {
+		known := slices.ContainsFunc(n.Status.Devices, func(d api.ClaimedDevice) bool { return d.Name == name })
+		if !known && !out.Leaves(name) {
 			count++
 		}
 	}

@@ -12,7 +12,8 @@ import (
 func TestOnlyHost(t *testing.T) {
 	hosts := map[string]*api.Host{}
 	for name, label := range map[string]string{"h1": "h1", "h2": "elsewhere"} {
-		hosts[name] = &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelHostname: label}}}
+		labels := map[string]string{api.LabelHostname: label}
+		hosts[name] = &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	}
 	for _, tt := range []struct{ accepted, key, value, want string }{
 		{"", api.LabelHostname, "h1", "h1"}, {"", api.LabelHostname, "elsewhere", "h2"},

@@ -46,8 +46,8 @@ func ParseSize(text string) (Size, error) {
 	case sizeExact.MatchString(text):
 		return Size{exact: bytesOf(text)}, nil
 	}
-	return Size{}, fmt.Errorf("size %q is invalid with match Ceph: write it as 10GB:40GB, 10GB:, :40GB or 3.64TB, with the "+
-		"units K, M, G or T", text)
+	return Size{}, fmt.Errorf("size %q is invalid with match Ceph: write it as 10GB:40GB, 10GB:, :40GB or "+
+		"3.64TB, with the units K, M, G or T", text)
 }
 
 // bytesOf is what Ceph takes a number with a unit for; 0 for none.
