@@ -46,16 +46,16 @@ type Cluster struct {
 // be any cluster's.
 func (c *Cluster) Needs(device *api.Device) (why string, unknown bool) {
 	l := device.Ceph
-	if l == nil || l.OSDUUID == "" || l.FSID != "" && !strings.EqualFold(l.FSID, c.FSID) {
+	if l == nil || l.OSDUUID == "" {
 		return "", false
 	}
-	osd, part := c.OSDs[strings.ToLower(l.OSDUUID)], "data"
+	part := "data"
 	if l.Part != "" {
 		part = l.Part
 	}
-	if osd != "" {
+	if osd := c.OSDs[strings.ToLower(l.OSDUUID)]; osd != "" {
 		why = fmt.Sprintf("by its label it holds the %s of %s (uuid %s), which is in the cluster", part, osd, l.OSDUUID)
 		return why, false
 	}
-	return "", c.Silent
+	return "", c.Silent && (l.FSID == "" || strings.EqualFold(l.FSID, c.FSID))
 }

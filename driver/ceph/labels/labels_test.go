@@ -24,7 +24,7 @@ func TestNeeds(t *testing.T) {
 		"and Ceph is silent":              {label: &label{FSID: ours, OSDUUID: osd}, silent: true, needs: true},
 		"an earlier one of its number":    {label: &label{FSID: ours, OSDID: &three, OSDUUID: "uuid-2"}},
 		"one that is gone, Ceph silent":   {label: &label{FSID: ours, OSDUUID: "uuid-2"}, silent: true, unknown: true},
-		"another cluster's":               {label: &label{FSID: theirs, OSDUUID: osd}, silent: true},
+		"an OSD of ours, another fsid":    {label: &label{FSID: theirs, OSDUUID: osd}, silent: true, needs: true},
 		"a database of ours":              {label: &label{OSDUUID: osd, Part: "db"}, needs: true},
 		"a database of nobody":            {label: &label{OSDUUID: "uuid-2", Part: "db"}},
 		"whose database, Ceph silent":     {label: &label{OSDUUID: "uuid-2", Part: "db"}, silent: true, unknown: true},
