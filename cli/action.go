@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -271,7 +272,7 @@ func newActionKinds(g *globals) *cobra.Command {
 
 func newDaemon(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "daemon", Short: "Restart or start a daemon",
+		Use: "daemon", Short: "Restart, stop or start a daemon",
 	}
 	var wait, force bool
 	var timeout time.Duration
@@ -286,17 +287,18 @@ can always be restarted.`,
 		Example: `  holdfast daemon restart ceph-osd-3 --wait
   holdfast daemon restart osd.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.restartDaemon(cmd.Context(), args[0], force, wait, timeout)
+			return g.actOnDaemon(cmd.Context(), api.ActionDaemonRestart, args[0], force, wait, timeout)
 		},
 	}
 	restart.Flags().BoolVar(&force, "force", false, "skip the check by the storage system: clients may have to wait until the daemon is back")
 	restart.Flags().BoolVar(&wait, "wait", false, "wait until the new process runs")
 	restart.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "how long --wait waits; the action continues after that")
-	cmd.AddCommand(restart, newDaemonStart(g))
+	cmd.AddCommand(restart, newDaemonStop(g), newDaemonStart(g))
 	return cmd
 }
 
-func (g *globals) restartDaemon(ctx context.Context, name string, force, wait bool, timeout time.Duration) error {
+// actOnDaemon creates an action of a kind daemon.VERB.
+func (g *globals) actOnDaemon(ctx context.Context, kind, name string, force, wait bool, timeout time.Duration) error {
 	c, err := g.client()
 	if err != nil {
 		return err
@@ -305,8 +307,9 @@ func (g *globals) restartDaemon(ctx context.Context, name string, force, wait bo
 	if err != nil {
 		return err
 	}
-	a := &api.Action{Spec: api.ActionSpec{Kind: api.ActionDaemonRestart, Target: "daemon/" + d.Name, Cluster: d.Spec.Cluster, Host: d.Spec.Host}}
-	a.Namespace, a.GenerateName = d.Namespace, "restart-"+d.Name+"-"
+	a := &api.Action{Spec: api.ActionSpec{Kind: kind, Target: "daemon/" + d.Name}}
+	a.Spec.Cluster, a.Spec.Host = d.Spec.Cluster, d.Spec.Host
+	a.Namespace, a.GenerateName = d.Namespace, strings.TrimPrefix(kind, "daemon.")+"-"+d.Name+"-"
 	if force {
 		a.Spec.Parameters = map[string]api.ActionParameter{hosts.ParamForce: hosts.Yes}
 	}

@@ -12,9 +12,25 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 )
 
+func newDaemonStop(g *globals) *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{
+		Use: "stop NAME", Short: "Stop a daemon of Ceph until it is started again", Args: cobra.ExactArgs(1),
+		Long: `Stops the process of a daemon, which stays stopped until 'holdfast daemon start NAME'. No other daemon
+takes its place. Ceph checks whether the others can do without it, as before a restart.`,
+		Example: "  holdfast daemon stop osd.3 --wait",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.actOnDaemon(cmd.Context(), api.ActionDaemonStop, args[0], false, wait, 15*time.Minute)
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the process has ended")
+	return cmd
+}
+
 func newDaemonStart(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "start NAME", Short: "Start a daemon that is held back, such as a flapping OSD", Args: cobra.ExactArgs(1),
+		Use: "start NAME", Args: cobra.ExactArgs(1),
+		Short:   "Start a daemon that was stopped or is held back, such as a flapping OSD",
 		Example: "  holdfast daemon start osd.3",
 		RunE:    func(cmd *cobra.Command, args []string) error { return g.startDaemon(cmd.Context(), args[0]) },
 	}
@@ -38,6 +54,9 @@ func (g *globals) startDaemon(ctx context.Context, name string) error {
 	d, err := g.findDaemon(ctx, c, name)
 	if err != nil {
 		return err
+	}
+	if d.Annotations[api.AnnotationStop] != "" {
+		return g.actOnDaemon(ctx, api.ActionDaemonStart, name, false, false, 0)
 	}
 	if d.Spec.State != api.WantStopped {
 		return &exitError{exitRefused, fmt.Errorf("the desired state of daemon %s is %s: it is not held back",

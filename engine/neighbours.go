@@ -6,9 +6,9 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// UsedHosts are the hosts that the cluster, its nodes and its resources select or were accepted on, and those where its daemons are. Nobody writes to the
-// map. A view that AddNeighbours has seen remembers them: a run asks several times, and in a large fleet to find them is much of its
-// work.
+// UsedHosts are the hosts that the cluster, its nodes and its resources select or were accepted on, and those
+// where its daemons are. Nobody writes to the map. A view that AddNeighbours has seen remembers them: a run
+// asks several times, and in a large fleet to find them is much of its work.
 func (v *View) UsedHosts() map[string]bool {
 	if v.used != nil {
 		return v.used

@@ -43,8 +43,8 @@ type Store interface {
 	// Nothing is written when it has both already. When one that is not new is not there any more
 	// nothing is written, and the error wraps ErrStale: who removed it meant it.
 	PutDaemon(ctx context.Context, cluster *api.StorageCluster, change DaemonChange) error
-	// AnnotateDaemon writes a daemon's annotations, if change makes them differ: what a person asks of it, and no memory. The error
-	// wraps ErrNotFound when the daemon is gone.
+	// AnnotateDaemon writes a daemon's annotations, if change makes them differ: what a person asks of it, and
+	// no memory. The error wraps ErrNotFound when the daemon is gone.
 	AnnotateDaemon(ctx context.Context, daemon types.NamespacedName, change func(annotations map[string]string)) error
 	// RemoveDaemon deletes a daemon; its agent cleans up before it is gone. A daemon that is gone is no error.
 	RemoveDaemon(ctx context.Context, namespace, name string) error

@@ -10,16 +10,19 @@ const FinalizerDaemon = "holdfast.io/daemon"
 // AnnotationStart asks for a daemon that is held back to try again; its value is the time at which that was asked for, RFC 3339.
 const AnnotationStart = "holdfast.io/start-requested"
 
-// AnnotationLeave asks for a daemon to leave its place, as its value says at which time, RFC 3339: another daemon takes its place.
-// An OSD does not leave so: the exclude of its StorageNode or DriveGroup names its device.
+// AnnotationLeave asks for a daemon to leave its place, as its value says at which time, RFC 3339:
+// another daemon takes its place. An OSD does not leave so: the exclude of its StorageNode or
+// DriveGroup names its device.
 const AnnotationLeave = "holdfast.io/leave-requested"
 
-// AnnotationStop has a daemon stay stopped: its value is the time at which that was asked for, RFC 3339, and who asked, with a
-// space between. Actions of the kind daemon.stop write it, once the storage system can do without the daemon.
+// AnnotationStop has a daemon stay stopped: its value is the time at which that was asked for, RFC
+// 3339, and who asked, with a space between. Actions of the kind daemon.stop write it, once the
+// storage system can do without the daemon.
 const AnnotationStop = "holdfast.io/stop-requested"
 
-// AnnotationRestart has the process of a daemon replaced, when all others can do without it. Its value is when that process was
-// started, as the status has it, and the UID of the Action that asks, with a space between. Of another process it asks nothing.
+// AnnotationRestart has the process of a daemon replaced, when all others can do without it. Its
+// value is when that process was started, as the status has it, and the UID of the Action that
+// asks, with a space between. Of another process it asks nothing.
 const AnnotationRestart = "holdfast.io/restart-requested"
 
 // LabelCluster is on each object that the engine makes for a StorageCluster, and carries the cluster's name.

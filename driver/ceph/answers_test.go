@@ -24,6 +24,7 @@ func checkAnswers(t *testing.T, c rados.Client, uuid, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	keys := []byte(cephx.Keyring("mgr.z", newer, cephx.Caps("mgr.z")))
 	for _, tt := range []struct {
 		name  string
 		cmd   command
@@ -36,8 +37,8 @@ func checkAnswers(t *testing.T, c rados.Client, uuid, key string) {
 		{"another id", command{"prefix": "osd new", "uuid": uuid, "id": 7}, input(key), syscall.EEXIST},
 		{"id as text", command{"prefix": "osd new", "uuid": uuid, "id": "0"}, input(key), syscall.EINVAL},
 		{"a new one", command{"prefix": "osd new", "uuid": other, "id": 7}, input(newer), nil},
-		{"a new key", command{"prefix": "auth import"}, []byte(cephx.Keyring("mgr.z", newer, cephx.Caps("mgr.z"))), nil},
-		{"a new key again", command{"prefix": "auth import"}, []byte(cephx.Keyring("mgr.z", newer, cephx.Caps("mgr.z"))), nil},
+		{"a new key", command{"prefix": "auth import"}, keys, nil},
+		{"a new key again", command{"prefix": "auth import"}, keys, nil},
 		{"unknown", command{"prefix": "osd gnu"}, nil, syscall.EINVAL},
 	} {
 		_, err := c.Mon(t.Context(), tt.cmd, tt.input)

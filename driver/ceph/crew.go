@@ -221,8 +221,8 @@ func (p *planner) unsteady(c *crew) bool {
 	return false
 }
 
-// byLoad are the places that have none of the crew, those with the fewest mons and daemons of crews before it first, and
-// last those that one has just left.
+// byLoad are the places that have none of the crew, those with the fewest mons and daemons of crews before it
+// first, and last those that one has just left.
 func (p *planner) byLoad(c *crew, places []place) []place {
 	load := map[string]int{}
 	for _, m := range slices.Concat(p.members, p.joining) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/daemonaction"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -40,9 +41,11 @@ var (
 // Type is ceph.
 func (d *Driver) Type() api.StorageType { return api.StorageCeph }
 
-// Handlers carry out the Actions that recover mons, and that hand an adopted cluster over.
+// Handlers carry out the Actions that recover mons, that hand an adopted cluster over, and that stop, start and
+// restart daemons.
 func (d *Driver) Handlers(store engine.Store) []action.Handler {
-	return []action.Handler{Recoverer{Store: store, Driver: d}, HandOver{Store: store, Driver: d}}
+	own := []action.Handler{Recoverer{Store: store, Driver: d}, HandOver{Store: store, Driver: d}}
+	return append(own, daemonaction.Handlers(daemonaction.Config{Store: store, Driver: d, Types: restartTypes})...)
 }
 
 // Forget closes the connection to a cluster.

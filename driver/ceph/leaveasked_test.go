@@ -68,7 +68,8 @@ func TestLeave_moves(t *testing.T) {
 	}
 }
 
-// Where no other host is free one of several goes, and a new one is made in its place; the only one stays, and so does an OSD.
+// Where no other host is free one of several goes, and a new one is made in its place; the only one stays, and
+// so does an OSD.
 func TestLeave_nowhereElse(t *testing.T) {
 	for name, tt := range map[string]struct {
 		daemon string

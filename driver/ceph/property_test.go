@@ -65,8 +65,8 @@ func drawWorld(t *rapid.T) *fakeWorld {
 func drawPlacement(t *rapid.T, w *world) {
 	ceph := w.cluster.Spec.Ceph
 	ceph.Mon.HostSelector = nil
-	ceph.Mon.Placement = byPattern(rapid.SampledFrom([]string{"", "h*", "h[1-4]", "h[23456]", "x*"}).Draw(t, "mon placement"))
-	ceph.Mgr.Placement = byPattern(rapid.SampledFrom([]string{"", "h*", "h[12]", "h3", "x*"}).Draw(t, "mgr placement"))
+	some := rapid.SampledFrom([]string{"", "h*", "h[1-4]", "h[23456]", "h3", "x*"})
+	ceph.Mon.Placement, ceph.Mgr.Placement = byPattern(some.Draw(t, "mon placement")), byPattern(some.Draw(t, "mgr placement"))
 }
 
 // drawLocation labels a host with where it is, which may contradict what others are labelled with.

@@ -116,12 +116,13 @@ func (p *planner) restart(d *api.Daemon, more int) {
 	p.decide(wait.Verdict, wait.Reason, label(d), "restarting: %s; %s", why, wait.Message)
 }
 
-// restartAsked names the action that has a daemon of the cluster started again, or stopped, now: two at once may be one too many. One that is not over after its time
-// counts no more: its agent may never end it.
+// restartAsked names the action that has a daemon of the cluster started again, or stopped, now: two at once
+// may be one too many. One that is not over after its time counts no more: its agent may never end it.
 func (p *planner) restartAsked() string {
 	i := slices.IndexFunc(p.view.Actions, func(a api.Action) bool {
 		s := a.Status
-		return (a.Spec.Kind == api.ActionDaemonRestart || a.Spec.Kind == api.ActionDaemonStop) && a.Spec.Cluster == p.view.Cluster.Name && (s.State == api.ActionNew || s.State == api.ActionRunning) &&
+		takes := a.Spec.Kind == api.ActionDaemonRestart || a.Spec.Kind == api.ActionDaemonStop
+		return takes && a.Spec.Cluster == p.view.Cluster.Name && (s.State == api.ActionNew || s.State == api.ActionRunning) &&
 			(s.Started == nil || p.now.Sub(s.Started.Time).Abs() <= p.waits.RestartEnd)
 	})
 	if i < 0 {

@@ -216,8 +216,8 @@ func (p *planner) moveOne(u *upkeep, s *service, d *api.Daemon) bool {
 	return p.await(u, api.ReasonRemoving, "%s is being removed", label(d))
 }
 
-// withdrawCrews moves daemons of services off hosts that their placement does not select any more, or that a person asks them
-// to leave.
+// withdrawCrews moves daemons of services off hosts that their placement does not select any more, or that a
+// person asks them to leave.
 func (p *planner) withdrawCrews(unmeant func(string) bool) {
 	for _, s := range p.services {
 		var leave []*api.Daemon
@@ -243,8 +243,8 @@ func (p *planner) withdrawCrews(unmeant func(string) bool) {
 	}
 }
 
-// misplaced says why a daemon is not where the spec selects hosts, or, where the spec selects none, on a host that is meant;
-// nothing where it is.
+// misplaced says why a daemon is not where the spec selects hosts, or, where the spec selects none, on a host
+// that is meant; nothing where it is.
 func (p *planner) misplaced(hosts selection.Selection, label, host string, unmeant func(string) bool) string {
 	h := p.hosts[host]
 	switch {

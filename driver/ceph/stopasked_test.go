@@ -21,8 +21,8 @@ func withServices() *fakeWorld {
 	return withFake(w)
 }
 
-// A daemon that a person had stopped stops, stays stopped and is not replaced, whatever its type; the report says why. When the word is taken
-// back it runs again.
+// A daemon that a person had stopped stops, stays stopped and is not replaced, whatever its type; the report
+// says why. When the word is taken back it runs again.
 func TestStopAsked(t *testing.T) {
 	for _, name := range []string{"c-mon-a", "c-mgr-a", "c-osd-0", "c-mds-home-a", "c-rgw-s3-a"} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +31,8 @@ func TestStopAsked(t *testing.T) {
 			all := len(f.daemons)
 			d := f.asks(name, api.AnnotationStop)
 			p := f.settle(t)
-			if d = f.daemons[name]; d.Spec.State != api.WantStopped || d.Status.State != api.DaemonStopped || len(f.daemons) != all {
+			d = f.daemons[name]
+			if d.Spec.State != api.WantStopped || d.Status.State != api.DaemonStopped || len(f.daemons) != all {
 				t.Errorf("%s is %s; %d daemons, and %d before", name, d.Status.State, len(f.daemons), all)
 			}
 			if got := reasonOf(p, api.VerdictSkip, label(d)); got != api.ReasonStopAsked {

@@ -48,7 +48,8 @@ func downWithout(daemons []api.Daemon, osds map[int]OSD, host string) []int {
 	}
 	for i := range daemons {
 		d := &daemons[i]
-		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD && (d.Spec.Host == host || d.Spec.State == api.WantStopped || asked.Stopped(d)) {
+		goes := d.Spec.Host == host || d.Spec.State == api.WantStopped || asked.Stopped(d)
+		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD && goes {
 			down[id] = true
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 )
 
-// withdrawServices has mons, mgrs and daemons of services replaced that are where they may not be any more, where another
-// host may have one.
+// withdrawServices has mons, mgrs and daemons of services replaced that are where they may not be any more,
+// where another host may have one.
 func (p *planner) withdrawServices() {
 	if !p.reachable() {
 		return
@@ -32,8 +32,8 @@ func (p *planner) withdrawServices() {
 // movableTypes are the types of daemons that others can replace elsewhere.
 var movableTypes = append([]string{TypeMon, TypeMgr}, servingTypes...)
 
-// withdrawMons has each mon replaced that is not where mons may be, or that a person asked to leave, as far as other hosts may
-// have one.
+// withdrawMons has each mon replaced that is not where mons may be, or that a person asked to leave, as far as
+// other hosts may have one.
 func (p *planner) withdrawMons(unmeant func(string) bool) {
 	hosts, elsewhere := selection.Mons(&p.spec), p.monElsewhere()
 	for _, m := range p.members {
@@ -72,8 +72,8 @@ func (p *planner) unmeant() func(host string) bool {
 	}
 }
 
-// withdrawMgrs lets each mgr go that has a place elsewhere, once another one stands by. One that a person asked to leave also
-// goes where it is one of several.
+// withdrawMgrs lets each mgr go that has a place elsewhere, once another one stands by. One that a person asked
+// to leave also goes where it is one of several.
 func (p *planner) withdrawMgrs(unmeant func(string) bool) {
 	hosts := selection.Mgrs(&p.spec)
 	var all, leave []*api.Daemon

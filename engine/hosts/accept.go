@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -65,8 +67,18 @@ func AskAgents(c Config) func(ctx context.Context, a *api.Action) (string, error
 	}
 }
 
-// daemonOf is the daemon that an action is meant for; nil without a host.
+// daemonOf is the daemon that an action is meant for; nil without a host. One that the leader stops is found without.
 func (c Config) daemonOf(ctx context.Context, a *api.Action) (*api.Daemon, error) {
+	if a.Spec.Kind == api.ActionDaemonStop {
+		cluster, err := c.Store.View(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.Cluster})
+		if isGone(err) {
+			return nil, nil //nolint:nilnil // who carries it out says so
+		}
+		if err != nil {
+			return nil, fmt.Errorf("while reading cluster %s: %w", a.Spec.Cluster, err)
+		}
+		return cluster.DaemonsByName()[strings.TrimPrefix(a.Spec.Target, "daemon/")], nil
+	}
 	v, err := c.Store.Host(ctx, a.Spec.Host)
 	if isGone(err) {
 		return nil, nil //nolint:nilnil // what that means is said elsewhere
@@ -106,7 +118,7 @@ func unwantedWhy(d *api.Daemon, h *api.Host) string {
 		d.Name, d.Name)
 }
 
-func onDaemon(a *api.Action) bool { return strings.HasPrefix(a.Spec.Kind, "daemon.") }
+func onDaemon(a *api.Action) bool { return a.Spec.Kind == api.ActionDaemonRestart }
 
 func checkForce(a *api.Action) error {
 	if force, said := a.Spec.Parameters[ParamForce]; said && force != Yes {

@@ -24,7 +24,8 @@ type objection struct {
 // price. A daemon that does not run, by its agent's word, is missed already: its restart mends that.
 func (c Config) againstRestart(ctx context.Context, a *api.Action, d *api.Daemon) (*objection, error) {
 	found := &objection{}
-	if a.Spec.Parameters[ParamForce] == Yes || d.Status.State != api.DaemonRunning || d.Spec.Cluster == "" {
+	forced := a.Spec.Kind == api.ActionDaemonRestart && a.Spec.Parameters[ParamForce] == Yes
+	if forced || d.Status.State != api.DaemonRunning || d.Spec.Cluster == "" {
 		return found, nil
 	}
 	cluster := types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.Cluster}
@@ -43,16 +44,18 @@ func (c Config) againstRestart(ctx context.Context, a *api.Action, d *api.Daemon
 	if len(why) == 0 {
 		return found, nil
 	}
-	found.lasts = found.lasts && !underWay(view, d, a)
+	found.lasts = found.lasts && !UnderWay(view, d, a)
 	found.who = fmt.Sprintf("%s %s", view.Cluster.Spec.Type, cluster.Name)
-	found.why = fmt.Sprintf("%s; to restart it in any case: 'holdfast daemon restart %s --force'",
-		strings.Join(why, "; "), d.Name)
+	if found.why = strings.Join(why, "; "); a.Spec.Kind == api.ActionDaemonRestart {
+		found.why += fmt.Sprintf("; to restart it in any case: 'holdfast daemon restart %s --force'", d.Name)
+	}
 	return found, nil
 }
 
-// underWay says whether an action that came before another one may change what the cluster of a daemon says: one that is carried out, or that is
-// about to be. A restart that waits changes nothing, and may wait for this one.
-func underWay(v *engine.View, d *api.Daemon, than *api.Action) bool {
+// UnderWay says whether an action that came before another one may change what the cluster of a daemon says:
+// one that is carried out, or that is about to be. A restart that waits changes nothing, and may wait for this
+// one.
+func UnderWay(v *engine.View, d *api.Daemon, than *api.Action) bool {
 	used := v.UsedHosts()
 	return slices.ContainsFunc(v.Actions, func(a api.Action) bool {
 		concerns := a.Namespace == d.Namespace && a.Spec.Cluster == d.Spec.Cluster || used[a.Spec.Host]
@@ -62,6 +65,7 @@ func underWay(v *engine.View, d *api.Daemon, than *api.Action) bool {
 
 func begins(a *api.Action) bool {
 	state, kind := a.Status.State, a.Spec.Kind
-	turn := state == api.ActionNew || state == api.ActionRunning || state == api.ActionPendingSchedule && kind != api.ActionDaemonRestart
+	waits := kind == api.ActionDaemonRestart || kind == api.ActionDaemonStop
+	turn := state == api.ActionNew || state == api.ActionRunning || state == api.ActionPendingSchedule && !waits
 	return turn && kind != api.ActionServiceCommand
 }

@@ -19,6 +19,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 	"github.com/holdfast-storage/holdfast/orch/refusal"
 )
 
@@ -47,7 +48,7 @@ func fresh() *engine.View {
 		v.Nodes = append(v.Nodes, n)
 	}
 	for _, name := range []string{"n1", "n2"} {
-		v.Hosts[slices.IndexFunc(v.Hosts, func(h api.Host) bool { return h.Name == name })].Labels[LabelPrefix+"rgw"] = ""
+		v.Hosts[slices.IndexFunc(v.Hosts, func(h api.Host) bool { return h.Name == name })].Labels[wire.LabelPrefix+"rgw"] = ""
 	}
 	return v
 }

@@ -68,6 +68,12 @@ func Restart(d *api.Daemon) bool {
 	return asked && runs && started == startedText(d)
 }
 
+// Restarted says whether the process that a person asked to have replaced is gone, and another one runs.
+func Restarted(d *api.Daemon) bool {
+	started, _, asked := strings.Cut(d.Annotations[api.AnnotationRestart], " ")
+	return asked && d.Status.State == api.DaemonRunning && started != startedText(d)
+}
+
 // RestartBy says whether an Action asked for the replacement of a daemon's process, done or not.
 func RestartBy(d *api.Daemon, by types.UID) bool {
 	_, who, _ := strings.Cut(d.Annotations[api.AnnotationRestart], " ")
