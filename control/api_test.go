@@ -209,24 +209,31 @@ spec: {type: ceph, nodeSelector: {a: b}, storageNetwork: {ips: [host1]}}`, "ips 
 		{"devices that leave, not of Ceph", `
 kind: StorageNode
 metadata: {name: b}
-spec: {type: glusterfs, nodeSelector: {a: b}, exclude: [wwn-1]}`, "spec.exclude and spec.replace are for nodes of type ceph"},
+spec: {type: glusterfs, nodeSelector: {a: b}, exclude: [wwn-1]}`,
+			"spec.exclude and spec.replace are for nodes of type ceph"},
 		{"size of Ceph in Holdfast's words", `
 kind: DriveGroup
 metadata: {name: b}
-spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{match: Ceph, size: 4tb}]}`, "with match Ceph size must be such as"},
+spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{match: Ceph, size: 4tb}]}`,
+			"with match Ceph size must be such as"},
 		{"size of Holdfast in Ceph's words", `
 kind: DriveGroup
 metadata: {name: b}
-spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{size: 4TB}]}`, "size must be such as 1T:2T"},
+spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{size: 4TB}]}`,
+			"size must be such as 1T:2T"},
 		{"all and more", `
 kind: DriveGroup
 metadata: {name: b}
-spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{match: Ceph, all: true, model: a}]}`, "all and paths stand alone"},
+spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{match: Ceph, all: true, model: a}]}`,
+			"all and paths stand alone"},
 		{"all for databases", `
 kind: DriveGroup
 metadata: {name: b}
 spec:
-  {cluster: a, placement: {pattern: "*"}, dataDevices: [{match: Ceph, all: true}], dbDevices: [{match: Ceph, all: true}]}`,
+  cluster: a
+  placement: {pattern: "*"}
+  dataDevices: [{match: Ceph, all: true}]
+  dbDevices: [{match: Ceph, all: true}]`,
 			"with match Ceph all is for dataDevices alone"},
 		{"file outside", `
 kind: Daemon

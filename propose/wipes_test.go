@@ -92,8 +92,11 @@ func TestAddWipes_keptDisks(t *testing.T) {
 // A device of a StorageNode that spec.exclude or spec.replace names leaves, and is wiped.
 func TestAddWipes_leaving(t *testing.T) {
 	with := func(change func(*api.StorageNodeSpec)) *engine.Objects {
-		o := &engine.Objects{Clusters: make([]api.StorageCluster, 1), Nodes: make([]api.StorageNode, 1), Daemons: make([]api.Daemon, 1)}
-		o.Clusters[0].Name, o.Clusters[0].Spec.Type, o.Clusters[0].Spec.DeletionPolicy = "c", api.StorageCeph, api.DeletionWipe
+		o := &engine.Objects{
+			Clusters: make([]api.StorageCluster, 1), Nodes: make([]api.StorageNode, 1), Daemons: make([]api.Daemon, 1),
+		}
+		o.Clusters[0].Name, o.Clusters[0].Spec.Type = "c", api.StorageCeph
+		o.Clusters[0].Spec.DeletionPolicy = api.DeletionWipe
 		n := &o.Nodes[0]
 		n.Name, n.Spec.Type, n.Spec.Devices = "n", api.StorageCeph, []string{"wwn-1"}
 		n.Status = api.StorageNodeStatus{Host: "h1", Devices: []api.ClaimedDevice{{Name: "wwn-1", ID: "wwn-1"}}}
@@ -111,9 +114,9 @@ func TestAddWipes_leaving(t *testing.T) {
 		"another excluded": {stays, func(s *api.StorageNodeSpec) { s.Exclude = []string{"wwn-2"} }, api.RiskNone},
 		"stays after all":  {func(s *api.StorageNodeSpec) { s.Exclude = []string{"wwn-1"} }, stays, api.RiskNone},
 	} {
+		node := plans.Change{Object: plans.ObjectName(engine.KindNode, "", "n"), Risk: api.RiskNone}
 		p := &Proposal{
-			Report: plans.Report{Changes: []plans.Change{{Object: plans.ObjectName(engine.KindNode, "", "n"), Risk: api.RiskNone}}},
-			home:   Home{Drivers: []engine.Driver{&ceph.Driver{}}},
+			Report: plans.Report{Changes: []plans.Change{node}}, home: Home{Drivers: []engine.Driver{&ceph.Driver{}}},
 		}
 		p.addWipes(with(tt.before), with(tt.after))
 		if got := p.Report.Changes[0].Risk; got != tt.want {
