@@ -27,8 +27,21 @@ type DrainFacts struct {
 	Buckets map[string]int
 }
 
-// Usage is the space of an OSD, in KiB.
-type Usage struct{ Total, Used int64 }
+// Usage is the space of an OSD, in KiB, and how many placement groups it has.
+type Usage struct {
+	Total, Used int64
+	PGs         int
+}
+
+// PGsOn counts the placement groups on an OSD; known is false where Ceph did not say.
+func (o *Observation) PGsOn(osd string) (count int, known bool) {
+	id, err := strconv.Atoi(osd)
+	if o == nil || err != nil || o.Drain == nil {
+		return 0, false
+	}
+	u, known := o.Drain.Usage[id]
+	return u.PGs, known
+}
 
 // placeOf is what the Daemon of an OSD lies on.
 func placeOf(d *api.Daemon) devicePlace {
@@ -133,11 +146,12 @@ func (c *conn) fillUsage(ctx context.Context, facts *DrainFacts) error {
 			ID   int   `json:"id"`
 			KB   int64 `json:"kb"`
 			Used int64 `json:"kb_used"`
+			PGs  int   `json:"pgs"`
 		} `json:"nodes"`
 	}
 	err := c.ask(ctx, "osd df", &df)
 	for _, n := range df.Nodes {
-		facts.Usage[n.ID] = Usage{Total: n.KB, Used: n.Used}
+		facts.Usage[n.ID] = Usage{Total: n.KB, Used: n.Used, PGs: n.PGs}
 	}
 	return err
 }

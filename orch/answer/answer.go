@@ -36,11 +36,16 @@ type Call struct {
 
 // methods are those that change nothing.
 var methods = map[string]func(c *Call) (any, error){
-	"available":        available,
-	"get_hosts":        hosts,
-	"get_inventory":    devices,
-	"describe_service": services,
-	"list_daemons":     daemons,
+	"get_facts":             facts,
+	"get_security_config":   securityConfig,
+	"cert_store_cert_ls":    certificates,
+	"cert_store_entity_ls":  entities,
+	"cert_store_cert_check": checkCertificates,
+	"available":             available,
+	"get_hosts":             hosts,
+	"get_inventory":         devices,
+	"describe_service":      services,
+	"list_daemons":          daemons,
 }
 
 // Methods are the names of the methods that Answer knows, sorted.

@@ -16,13 +16,18 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// leaves says which daemon is still on a device that an object has leave.
-func leaves(ctx context.Context, c client.Client, of *unstructured.Unstructured) (wait string, err error) {
-	var ids []string
+// leavingOf are the devices that an object has leave.
+func leavingOf(object map[string]any) (ids []string) {
 	for _, field := range []string{"exclude", "replace"} {
-		list, _, _ := unstructured.NestedStringSlice(of.Object, "spec", field)
+		list, _, _ := unstructured.NestedStringSlice(object, "spec", field)
 		ids = append(ids, list...)
 	}
+	return ids
+}
+
+// leaves says which daemon is still on a device that an object has leave.
+func leaves(ctx context.Context, c client.Client, of *unstructured.Unstructured) (wait string, err error) {
+	ids := leavingOf(of.Object)
 	if len(ids) == 0 {
 		return "", nil
 	}
@@ -69,4 +74,16 @@ func wipe(ctx context.Context, c client.Client, of *api.Action) (action.Progress
 	}
 	p.Done, p.Message = p.Count == p.Total, fmt.Sprintf("%d of %d disks erased", p.Count, p.Total)
 	return p, nil
+}
+
+// Wipes are the disks that an Action erases at its end, each HOST/ID.
+func Wipes(a *api.Action) string { return string(a.Spec.Parameters[paramWipe]) }
+
+// Removes says whether an Action has a device leave.
+func Removes(a *api.Action, device string) bool {
+	writes, err := writesOf(a)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(writes, func(w write) bool { return slices.Contains(leavingOf(w.Object), device) })
 }

@@ -19,8 +19,8 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/orch/wire"
 	"github.com/holdfast-storage/holdfast/orch/refusal"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")

@@ -427,4 +427,3 @@ func replaceDevice(ctx context.Context, c *Call) (any, error) {
 	}
 	return removeOSDs(ctx, &next)
 }
-

@@ -83,6 +83,7 @@ var methods = map[string]method{
 	"create_osds":            createOSDs,
 	"remove_osds":            removeOSDs,
 	"stop_remove_osds":       stopRemoval,
+	"remove_osds_status":     removalStatus,
 	"zap_device":             zap,
 	"replace_device":         replaceDevice,
 	"blink_device_light":     light,

@@ -22,7 +22,10 @@ func TestOrchWrites(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		do   func()
-	}{{"hosts", s.hosts}, {"mons and mgrs", s.monsAndMgrs}, {"file systems", s.filesystems}, {"gateways", s.gateways}, {"maintenance", s.maintenance}} {
+	}{
+		{"hosts", s.hosts}, {"osds", s.osds}, {"mons and mgrs", s.monsAndMgrs}, {"file systems", s.filesystems}, {"gateways", s.gateways},
+		{"daemons", s.daemonsAndServices}, {"drive groups", s.driveGroups}, {"maintenance", s.maintenance},
+	} {
 		if !t.Run(part.name, func(t *testing.T) { b.T = t; part.do() }) {
 			break
 		}
@@ -205,4 +208,112 @@ func (s *session) maintenance() {
 	s.says("orch host drain h4", "h4")
 	s.becomes("orch host ls", "_no_schedule")
 	s.says("orch host rm h4", "Removed")
+}
+
+// path is where the last host has a disk.
+func (s *session) path(disk int) string {
+	s.Helper()
+	h, err := read[api.Host](s.bed, 1, "hosts", "h4")
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, d := range h.Status.Devices {
+		if d.ID == s.Lab.Host(4).Disk(disk).ID() {
+			return d.Path
+		}
+	}
+	s.Fatalf("host h4 has no disk %d: %+v", disk, h.Status.Devices)
+	return ""
+}
+
+// osdOn is the number of the OSD on the last host; empty where there is none.
+func (s *session) osdOn(host string) string {
+	for _, d := range s.daemons() {
+		if d.Spec.Type == "ceph-osd" && d.Spec.Host == host {
+			return d.Spec.ID
+		}
+	}
+	return ""
+}
+
+func (s *session) osds() {
+	disk := s.path(0)
+	s.says("orch device ls h4", disk)
+	s.refuses("orch daemon add osd h4:/dev/nosuch", "no device")
+	s.says("orch daemon add osd h4:"+disk, "Scheduled OSD(s) on host 'h4'")
+	s.becomes("orch ps h4 --daemon-type osd", "running")
+	id := s.osdOn("h4")
+	s.refuses("orch daemon add osd h4:"+disk, "not free")
+	s.becomes("osd stat", "7 up")
+
+	s.says("osd pool create data 8")
+	s.says("orch osd rm status", "No OSD remove/replace operations reported")
+	s.refuses("orch osd rm 77", "osd.77")
+	s.refuses("orch osd rm 0 1 2 3 4 5 "+id, "osd")
+	s.says("osd set norebalance")
+	s.says("orch osd rm "+id, "Scheduled OSD(s) for removal")
+	s.says("orch osd rm status", "h4")
+	s.says("orch osd rm stop "+id, "Stopped OSD(s) removal")
+	s.says("osd unset norebalance")
+	s.says("orch osd rm status", "No OSD remove/replace operations reported")
+	s.says("orch osd rm "+id+" --zap", "Scheduled OSD(s) for removal", "action/orch-")
+	s.await("the OSD to be gone", func() error {
+		if id := s.osdOn("h4"); id != "" {
+			return fmt.Errorf("osd.%s is there", id)
+		}
+		return nil
+	})
+	s.refuses("orch device zap h4 "+disk, "--force")
+	s.refuses("orch device zap h1 "+s.pathOf("h1")+" --force", "osd")
+	s.refuses("device light on "+s.Lab.Host(1).Disk(0).ID(), "")
+	s.says("orch host rescan h1", "h1")
+	s.says("osd pool rm data data --yes-i-really-really-mean-it")
+}
+
+// pathOf is where a host has the disk of an OSD.
+func (s *session) pathOf(host string) string {
+	s.Helper()
+	h, err := read[api.Host](s.bed, 1, "hosts", host)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, d := range h.Status.Devices {
+		if d.Taken() != "" && d.Kind != api.DevicePartition {
+			return d.Path
+		}
+	}
+	s.Fatalf("no disk of host %s is taken", host)
+	return ""
+}
+
+func (s *session) daemonsAndServices() {
+	s.says("orch daemon restart mgr.a", "Scheduled to restart mgr.a")
+	s.awaitOrch()
+	s.says("orch daemon stop osd.0", "Scheduled to stop osd.0")
+	s.becomes("orch ps --daemon-type osd --daemon-id 0", "stopped")
+	s.refuses("orch daemon stop osd."+s.osdOn("h2"), "osd")
+	s.says("orch daemon start osd.0", "Scheduled to start osd.0")
+	s.becomes("orch ps --daemon-type osd --daemon-id 0", "running")
+	s.says("orch restart osd", "Scheduled to restart osd")
+	s.becomes("osd stat", "6 up")
+	s.says("orch redeploy mgr", "Scheduled to redeploy mgr")
+	s.awaitOrch()
+	s.says("orch reconfig mon", "nothing to do")
+	s.refuses("orch daemon rm osd.0 --force", "orch osd rm")
+	s.refuses("orch daemon restart osd.99", "osd.99")
+	s.refuses("orch restart nosuch", "nosuch")
+}
+
+func (s *session) driveGroups() {
+	const group = "service_type: osd\nservice_id: h4_all\nplacement: {hosts: [h4]}\nspec:\n  data_devices: {all: true}\n"
+	file := s.file("group.yaml", group)
+	s.says("orch apply -i "+file+" --dry-run", "OSDSPEC", "h4_all", "h4")
+	if out := s.says("orch ls osd"); strings.Contains(out, "h4_all") {
+		s.Errorf("a dry run declares a drive group:\n%s", out)
+	}
+	s.says("orch apply -i "+file, "Scheduled osd.h4_all update")
+	s.becomes("orch ls osd", "osd.h4_all")
+	s.becomes("osd stat", "8 up")
+	s.refuses("orch rm osd.h4_all", "osd.h4_all")
+	s.says("orch rm osd.h4_all --force", "its OSDs stay")
 }

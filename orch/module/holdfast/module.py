@@ -151,7 +151,31 @@ def _service(row):
     return orchestrator.ServiceDescription(**_known(orchestrator.ServiceDescription, row))
 
 
+class _Leaving(dict):
+    """A row of 'ceph orch osd rm status' as releases before Ceph 20 read it."""
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name)
+
+    def drain_status_human(self):
+        return self['drain_status']
+
+    def get_pg_count(self):
+        return self['pg_count']
+
+    def to_json(self):
+        return dict(self)
+
+
+def _leaving(row):
+    return row if PICKLES else _Leaving(row)
+
+
 ROWS = {
+    'remove_osds_status': _leaving,
     'get_hosts': _host,
     'get_inventory': _inventory,
     'list_daemons': _daemon,
