@@ -57,6 +57,7 @@ func TestOverwritten_host(t *testing.T) {
 	full := api.HostStatus{
 		Addresses: []string{"10.9.9.9"}, AgentVersion: "9", BootID: "9", Runtime: api.RuntimeSystemd, Packages: map[string]api.Release{"ceph": "9"},
 		Devices: []api.Device{{ID: "wwn-9"}}, Foreign: []api.ForeignDaemon{{Type: "ceph-osd"}},
+		Facts:      &api.HostFacts{Kernel: "9"},
 		Conditions: []metav1.Condition{{Type: api.HostClockInSync, Status: metav1.ConditionFalse}},
 	}
 	for i := range reflect.TypeFor[api.HostStatus]().NumField() {

@@ -58,11 +58,22 @@ var untrusted = map[string]struct{ good, class string }{
 	"Host devices[].ceph.fsid":        {"8f0f1d4e", aWord},
 	"Host devices[].ceph.osdUUID":     {"8f0f1d4e", aWord},
 	"Host devices[].ceph.part":        {"db", aWord},
-	"Host foreign[].type":             {"ceph-osd", aWord},
-	"Host foreign[].id":               {"3", aLine},
-	"Host foreign[].cluster":          {"8f0f1d4e", aWord},
-	"Host foreign[].data":             {"/var/lib/ceph/osd/ceph-3", aLine},
-	"Host foreign[].unit":             {"ceph-osd@3.service", aLine},
+	"Host facts.kernel":               {"6.1.0-18-amd64", aLine},
+	"Host facts.os":                   {"Debian GNU/Linux 12 (bookworm)", aLine},
+	"Host facts.architecture":         {"x86_64", aLine},
+	"Host facts.vendor":               {"Supermicro", aLine},
+	"Host facts.model":                {"SYS-6029P-TR", aLine},
+	"Host facts.cpuModel":             {"Intel(R) Xeon(R) Silver 4110 CPU @ 2.10GHz", aLine},
+	"Host facts.interfaces[].name":    {"eth0", aLine},
+	"Host facts.interfaces[].mac":     {"02:00:00:00:00:01", aLine},
+
+	"Host facts.interfaces[].addresses[]": {"10.0.0.9/24", aLine},
+
+	"Host foreign[].type":    {"ceph-osd", aWord},
+	"Host foreign[].id":      {"3", aLine},
+	"Host foreign[].cluster": {"8f0f1d4e", aWord},
+	"Host foreign[].data":    {"/var/lib/ceph/osd/ceph-3", aLine},
+	"Host foreign[].unit":    {"ceph-osd@3.service", aLine},
 
 	"Daemon state":           {"Running", aWord},
 	"Daemon message":         {"it runs", aText},
@@ -94,7 +105,8 @@ var hostile = []struct {
 // server compares, and numbers and times are none.
 func stringsOf(t reflect.Type, at string, found *[]string) {
 	switch {
-	case t == reflect.TypeFor[metav1.Condition]() || t == reflect.TypeFor[metav1.MicroTime]() || t.Name() == "Quantity":
+	case t == reflect.TypeFor[metav1.Condition]() || t == reflect.TypeFor[metav1.MicroTime]() || t == reflect.TypeFor[metav1.Time]() ||
+		t.Name() == "Quantity":
 	case t.Kind() == reflect.Pointer:
 		stringsOf(t.Elem(), at, found)
 	case t.Kind() == reflect.Slice:
@@ -136,6 +148,7 @@ func TestUntrusted_isListed(t *testing.T) {
 func put(status map[string]any, at string, value any) {
 	needs := map[string]map[string]any{
 		"devices":    {"id": "wwn-1", "availability": "Unavailable"},
+		"interfaces": {"name": "eth0", "up": true},
 		"foreign":    {"type": "ceph-osd", "id": "3", "pid": int64(1), "started": "2026-01-01T00:00:00.000000Z"},
 		"filesystem": {"type": "ext4"},
 		"lastExit":   {"reason": "exit code 1", "time": "2026-01-01T00:00:00.000000Z"},
