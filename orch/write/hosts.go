@@ -195,6 +195,9 @@ func enterMaintenance(ctx context.Context, c *Call) (any, error) {
 	if h.ModeOf() == api.HostMaintenance {
 		return nil, answer.Errorf("host %s is in maintenance already", h.Name)
 	}
+	if _, err := okToStop(ctx, c); err != nil { // whoever calls is not told later that it waits
+		return nil, err
+	}
 	return c.hostAction(ctx, hosts.EnterMaintenance, h.Name, fmt.Sprintf("Ceph daemons on host %s are being stopped for maintenance", h.Name), nil)
 }
 

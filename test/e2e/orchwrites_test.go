@@ -195,6 +195,7 @@ func (s *session) gateways() {
 }
 
 func (s *session) maintenance() {
+	s.becomes("orch host ok-to-stop h3", "presumed safe")
 	s.says("orch host maintenance enter h3", "h3", "action/orch-")
 	s.becomes("orch host ls", "Maintenance")
 	s.refuses("orch host maintenance enter h2", "h2")
