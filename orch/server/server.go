@@ -113,15 +113,15 @@ func (h *Handler) methods() []string {
 func (h *Handler) answer(
 	ctx context.Context, cluster types.NamespacedName, method string, args []byte, id string,
 ) (any, error) {
-	if method == wire.MethodCapabilities {
-		return h.methods(), nil
-	}
 	view, err := h.Store.View(ctx, cluster)
 	if errors.Is(err, engine.ErrNotFound) || err == nil && view.Cluster.Spec.Type != api.StorageCeph {
 		return nil, answer.Errorf("Holdfast has no Ceph cluster %s", cluster)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if method == wire.MethodState {
+		return wire.State{Methods: h.methods(), Progress: answer.Progress(view, time.Now())}, nil
 	}
 	call := answer.Call{View: view, Now: time.Now(), Leader: h.Leader, Args: args}
 	if h.Home == nil || !write.Knows(method) {

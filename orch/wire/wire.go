@@ -30,9 +30,27 @@ const SocketName = "orch.sock"
 // MaxCall is how many bytes a call may have, as a YAML file of 'ceph orch apply -i' has.
 const MaxCall = 1 << 20
 
-// MethodCapabilities is answered with the names of the methods that there are. It is none of
-// Ceph's.
-const MethodCapabilities = "capabilities"
+// MethodState is answered with a State. It is none of Ceph's.
+const MethodState = "state"
+
+// State is what the module in ceph-mgr asks for every few seconds.
+type State struct {
+	// Methods are the names of the methods that there are.
+	Methods []string `json:"methods"`
+	// Progress tells of what 'ceph orch' asked for and that is under way, or ended a moment ago.
+	Progress []Progress `json:"progress"`
+}
+
+// Progress is an event of Ceph's module progress.
+type Progress struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
+	// Done is the part that is done, from 0 to 1.
+	Done float64 `json:"done"`
+	// Ended is set when there is no more to come, and Failed says why it is not as it was asked for.
+	Ended  bool   `json:"ended"`
+	Failed string `json:"failed,omitempty"`
+}
 
 // Path is where a method of a cluster is called.
 func Path(cluster types.NamespacedName, method string) string {

@@ -340,6 +340,9 @@ func light(ctx context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(a.Locations) == 0 {
+		return nil, answer.Errorf("Ceph knows no such device: see 'ceph device ls' for the devices that it knows")
+	}
 	state := map[bool]string{true: hostaction.On, false: hostaction.Off}[a.On]
 	words := []string{}
 	for i, location := range a.Locations {

@@ -26,7 +26,8 @@ from ceph.utils import str_to_datetime
 from orchestrator import OrchestratorError
 
 DEADLINE = 3.0  # seconds for one call: a slow one holds up every other 'ceph orch'
-CAPABILITIES_EVERY = 10.0  # seconds between two looks at which methods there are
+LOOK_EVERY = 10.0  # seconds between two looks at which methods there are
+FOLLOW_EVERY = 2.0  # seconds, while something is under way
 RETRY_EVERY = 1.0  # seconds, until the leader has answered once
 
 # Ceph 20 pickles what goes from one interpreter to another; earlier releases hand over the objects themselves.
@@ -208,7 +209,10 @@ def _make(name):
     signature = inspect.signature(base)
 
     def method(self, *args, **kwargs):
-        return _decode(name, ask(name, _named(signature, args, kwargs)))
+        answer = _decode(name, ask(name, _named(signature, args, kwargs)))
+        if name not in ROWS:
+            self._wake.set()  # it may have begun something
+        return answer
 
     def available(self):
         try:
@@ -233,9 +237,10 @@ class Module(orchestrator.Orchestrator, mgr_module.MgrModule):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.have([])
-        self._ended = threading.Event()
-        self._heard = False
-        self._look()
+        self._wake = threading.Event()
+        self._ended = self._heard = False
+        self._shown = set()  # what 'ceph -s' shows, by the ids of Actions
+        self._state()
 
     @staticmethod
     def can_run():
@@ -254,16 +259,51 @@ class Module(orchestrator.Orchestrator, mgr_module.MgrModule):
                 setattr(cls, name, method)
                 cls.made.add(name)
 
-    def _look(self):
+    def _state(self):
+        """What Holdfast can do, and what is under way; None where it is not heard."""
         try:
-            self.have(ask('capabilities', {}))
+            state = ask('state', {})
+            self.have(state['methods'])
             self._heard = True
+            return state
         except Exception as e:
-            self.log.debug('which methods there are was not found out: %s', e)
+            self.log.debug('the state of Holdfast is not known: %s', e)
+            return None
+
+    def _look(self):
+        """How long to wait until the next look."""
+        state = self._state()
+        if state is None:
+            return LOOK_EVERY if self._heard else RETRY_EVERY
+        try:
+            return FOLLOW_EVERY if self._follow(state['progress']) else LOOK_EVERY
+        except Exception as e:  # such as a module progress that is turned off
+            self.log.debug('what is under way cannot be shown: %s', e)
+            return LOOK_EVERY
+
+    def _follow(self, progress):
+        """Shows in 'ceph -s' and 'ceph progress' what is under way."""
+        for p in progress:
+            if not p['ended']:
+                self._shown.add(p['id'])
+                self.remote('progress', 'update', p['id'], p['message'], p['done'], ['orch'], add_to_ceph_s=True)
+            elif p['id'] in self._shown:
+                self._shown.discard(p['id'])
+                if p.get('failed'):
+                    self.remote('progress', 'fail', p['id'], p['failed'])
+                else:
+                    self.remote('progress', 'complete', p['id'])
+        return self._shown
 
     def serve(self):
-        while not self._ended.wait(CAPABILITIES_EVERY if self._heard else RETRY_EVERY):
-            self._look()
+        pause = RETRY_EVERY
+        while True:
+            self._wake.wait(pause)
+            self._wake.clear()
+            if self._ended:
+                return
+            pause = self._look()
 
     def shutdown(self):
-        self._ended.set()
+        self._ended = True
+        self._wake.set()
