@@ -8,8 +8,9 @@ import (
 	"github.com/holdfast-storage/holdfast/test/home"
 )
 
-// TestDaemonStop stops an OSD and a mon by a user's word: they stay stopped, a second one of each is refused by Ceph's word, and
-// they run again when they are started. Then a service is restarted, one daemon after the other.
+// TestDaemonStop stops an OSD and a mon by a user's word: they stay stopped, a second one of each is refused by
+// Ceph's word, and they run again when they are started. Then a service is restarted, one daemon after the
+// other.
 func TestDaemonStop(t *testing.T) {
 	begin(t)
 	b := newBed(t, 3, 1)
@@ -18,11 +19,12 @@ func TestDaemonStop(t *testing.T) {
 	b.ceph("osd", "pool", "create", "images", "8")
 	b.ceph("osd", "pool", "application", "enable", "images", "rbd")
 	b.await("Ceph to be well with a pool", func() error { return b.health(3, 3) })
+	refusals := map[string]string{"osd": "would become offline", "mon": "not enough monitors would be available"}
 	for _, kind := range []string{"osd", "mon"} {
 		first, second := b.daemonOf(1, "ceph-"+kind), b.daemonOf(2, "ceph-"+kind)
 		b.run("daemon", "stop", first.Name, "--wait")
 		b.isStopped(first.Name)
-		b.refused("daemon stop "+second.Name, map[string]string{"osd": "would become offline", "mon": "not enough monitors would be available"}[kind])
+		b.refused("daemon stop "+second.Name, refusals[kind])
 		b.run("orchestrate", "ceph")
 		b.isStopped(first.Name)
 		b.run("daemon", "start", kind+"."+first.Spec.ID)
