@@ -29,9 +29,9 @@ func TestStopAsked(t *testing.T) {
 			f := withServices()
 			f.settle(t)
 			all := len(f.daemons)
-			d := f.asks(name, api.AnnotationStop)
+			f.asks(name, api.AnnotationStop)
 			p := f.settle(t)
-			d = f.daemons[name]
+			d := f.daemons[name]
 			if d.Spec.State != api.WantStopped || d.Status.State != api.DaemonStopped || len(f.daemons) != all {
 				t.Errorf("%s is %s; %d daemons, and %d before", name, d.Status.State, len(f.daemons), all)
 			}

@@ -32,6 +32,7 @@ var tests = map[string]struct {
 	"TestAgentHost":      {core, 40},
 	"TestAgentKilled":    {core, 30},
 	"TestBringUp":        {core, 60},
+	"TestDaemonStop":     {core, 60},
 	"TestDemo":           {core, 40},
 	"TestDisks":          {core, 90},
 	"TestDriveGroup":     {core, 90},

@@ -108,15 +108,15 @@ func (j *job) may(ctx context.Context, d *api.Daemon) error {
 		return fmt.Errorf("while asking Ceph whether %s may stop: %w", d.Name, err)
 	}
 	view.System = system
-	plan := j.Driver.Plan(&view, time.Now()) //nolint:forbidigo // an action, and no plan
-	for _, x := range plan.AgainstRestart(d.Name) {
-		passes := x.Verdict == api.VerdictWait || x.Reason == api.ReasonNotAnswering
-		if passes || hosts.UnderWay(&view, d, j.action) {
-			return fmt.Errorf("waiting: %s", x.Message)
-		}
-		return refuse("%s", x.Message)
+	against := j.Driver.Plan(&view, time.Now()).AgainstRestart(d.Name)
+	if len(against) == 0 {
+		return nil
 	}
-	return nil
+	lasts := func(x api.Decision) bool { return x.Verdict == api.VerdictRefuse && x.Reason != api.ReasonNotAnswering }
+	if i := slices.IndexFunc(against, lasts); i >= 0 && !hosts.UnderWay(&view, d, j.action) {
+		return refuse("%s", against[i].Message)
+	}
+	return fmt.Errorf("waiting: %s", against[0].Message)
 }
 
 // reached says whether a daemon is wanted in a state, and is there by its agent's word.
