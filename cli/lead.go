@@ -2,33 +2,30 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/action"
 	"github.com/holdfast-storage/holdfast/agent"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/guard"
 	"github.com/holdfast-storage/holdfast/control"
 	election "github.com/holdfast-storage/holdfast/control/leader"
 	"github.com/holdfast-storage/holdfast/control/rotation"
-	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/orch/apply"
 	orch "github.com/holdfast-storage/holdfast/orch/server"
 	"github.com/holdfast-storage/holdfast/platform/bare"
-	platform "github.com/holdfast-storage/holdfast/platform/store"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // contend runs the engine whenever this server leads.
 func contend(ctx context.Context, server *control.Server, now *leader.Metrics, w waits.Waits, log *slog.Logger) error {
-	if err := platform.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
+	if err := store.Warm(ctx, server.Config()); err != nil && ctx.Err() == nil {
 		log.Info("this server will need longer to become leader", "error", err)
 	}
 	e := &election.Election{
@@ -59,28 +56,21 @@ func lead(
 	}
 	c := leads(w, authority)
 	c.Store, c.Plans, c.Name, c.Metrics, c.Log = store, store.Plans(), server.Name(), now, log
-	c.Guards = []hosts.Guard{etcdGuard(server.Config(), store)}
+	c.Guards = []hosts.Guard{guard.Etcd(server.Config(), store)}
 	if c.Actions, err = store.Actions(ctx); err != nil {
 		return fmt.Errorf("while starting the processing of actions: %w", err)
 	}
-	clients := &orch.Clients{InNameOf: store.InNameOf}
+	clients := &orch.Clients{InNameOf: bare.InNameOf(server.Config(), token)}
 	c.Handlers = append(c.Handlers, &apply.Handler{Client: clients.Of})
 	end := func() {}
 	defer func() { end() }()
 	c.Ready = func(asked *leader.Asked) {
-		home := orchHome{store, asked}
-		end = server.Leads.Lead(&orch.Handler{Store: store, Home: home, Clients: clients, Leader: server.Name(), Log: log.With("part", "orch")})
+		end = server.Leads.Lead(orch.New(store, asked, clients, server.Name(), log.With("part", "orch")))
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })
 	group.Go(func() error { return leader.Run(ctx, c) })
 	return group.Wait()
-}
-
-// orchHome is what 'ceph orch' is answered from.
-type orchHome struct {
-	*platform.Store
-	*leader.Asked
 }
 
 // leads is what every leader of this program knows and can do, whatever home it is in. handlers are the home's own.
@@ -89,33 +79,6 @@ func leads(w waits.Waits, handlers ...action.Handler) leader.Config {
 }
 
 // actionKinds are all kinds of actions, by name.
-func actionKinds() map[string]action.Kind { return leads(waits.Waits{}, &rotation.Handler{}, &apply.Handler{}).Kinds() }
-
-// etcdGuard keeps a server until the control plane goes on without it, whatever is switched off
-// then: also those in maintenance.
-func etcdGuard(config *rest.Config, store engine.Store) hosts.Guard {
-	return func(ctx context.Context, host *api.Host) ([]hosts.Obstacle, error) {
-		if _, server := host.Labels[api.LabelServer]; !server {
-			return nil, nil
-		}
-		status, err := control.Quorum(ctx, config)
-		switch {
-		case errors.Is(err, control.ErrQuorumUnseen):
-			return []hosts.Obstacle{{Wait: "the leader of etcd to check its members"}}, nil
-		case err != nil:
-			return nil, err
-		}
-		there, err := store.Hosts(ctx)
-		if err != nil {
-			return nil, err
-		}
-		stays := func(name string) bool {
-			return slices.ContainsFunc(there, func(h api.Host) bool { return h.Name == name && h.ModeOf() != api.HostMaintenance })
-		}
-		why := status.Needs(host.Name, stays)
-		if why == "" {
-			return nil, nil
-		}
-		return []hosts.Obstacle{{Wait: why, Refusal: status.Stuck(host.Name, stays)}}, nil
-	}
+func actionKinds() map[string]action.Kind {
+	return leads(waits.Waits{}, &rotation.Handler{}, &apply.Handler{}).Kinds()
 }

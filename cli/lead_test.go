@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/guard"
 	"github.com/holdfast-storage/holdfast/engine/sim"
 )
 
@@ -18,10 +19,10 @@ func TestEtcdGuard(t *testing.T) {
 		t.Fatal(shared.err)
 	}
 	w := sim.NewWorld()
-	guard := etcdGuard(shared.server.Config(), w.Memory)
+	keeps := guard.Etcd(shared.server.Config(), w.Memory)
 	says := func(name string, labels map[string]string) string {
 		t.Helper()
-		obstacles, err := guard(t.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+		obstacles, err := keeps(t.Context(), &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -365,12 +364,10 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 		EncryptionKey: s.identity.encryptionKey,
 		Authorizer:    rights,
 		Rules:         rights.Rules,
-		Admission: []admission.Interface{
-			access.HostAdmission{}, access.OrchAdmission{Kept: facts}, access.ActionAdmission{Facts: facts}, access.KeepAdmission{Kept: facts},
-		},
-		Checks: []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
-		Guard:  s.revoked.Guard,
-		Open:   map[string]http.Handler{join.Path: s.joinHandler(client, hosts, listener.Refused)},
+		Admission:     access.Admissions(facts),
+		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
+		Guard:         s.revoked.Guard,
+		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts, listener.Refused)},
 		Known: map[string]http.Handler{
 			endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer,
 			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust, s.noteBelief(hosts)),

@@ -21,7 +21,9 @@ func TestForesee_wipe(t *testing.T) {
 		{ID: "wwn-1", Path: "/dev/sda", Kind: api.DeviceDisk}, {ID: "wwn-2", Path: "/dev/sdb", Kind: api.DeviceDisk},
 	}
 	before.Daemons[0].Spec = api.DaemonSpec{Host: "h1", Devices: []api.DaemonDevice{{Name: "block", ID: "wwn-1"}}}
-	for id, want := range map[string]string{"wwn-1": "is in use by daemon", "wwn-2": "", "wwn-3": "no device of host h1"} {
+	for id, want := range map[string]string{
+		"wwn-1": "is in use by daemon", "wwn-2": "", "wwn-3": "no device of host h1",
+	} {
 		a := &api.Action{
 			ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: "a"},
 			Spec: api.ActionSpec{

@@ -4,8 +4,8 @@
 //   - Authorizer decides by group and request. hostRules lists all that a host may do.
 //   - HostAdmission looks into the object where the request alone does not tell: a host writes only
 //     its own status, heartbeat and finalizers.
-//   - orchRules and OrchAdmission hold what the leader writes in the name of 'ceph orch' to the cluster
-//     that asked.
+//   - orchRules and OrchAdmission hold what the leader writes in the name of 'ceph orch' to the
+//     cluster that asked.
 //   - keep.go and secrets.go refuse what no person may delete or change while a cluster needs it:
 //     Hosts in service, Daemons of active clusters, Secrets with keys in use.
 //   - Revocation refuses certificates of hosts that were deleted.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/rest"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -39,6 +40,13 @@ type storedFacts struct{ client rest.Interface }
 type Stored interface {
 	Facts
 	Kept
+}
+
+// Admissions are all that look into objects before the API takes them, in their order.
+func Admissions(facts Stored) []admission.Interface {
+	return []admission.Interface{
+		HostAdmission{}, OrchAdmission{Kept: facts}, ActionAdmission{Facts: facts}, KeepAdmission{Kept: facts},
+	}
 }
 
 // NewFacts returns what is read with the rights of config.

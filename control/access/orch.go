@@ -43,13 +43,14 @@ var orchRules = []struct {
 }
 
 // orchMay is told where no rule fits.
-const orchMay = "'ceph orch' declares only services, hosts and disks of its own cluster; for anything else use 'holdfast' or " +
-	"kubectl"
+const orchMay = "'ceph orch' declares only services, hosts and disks of its own cluster; for anything else " +
+	"use 'holdfast' or kubectl"
 
 // forOrch decides a request in the name of 'ceph orch' of a cluster.
 func forOrch(cluster types.NamespacedName, a authorizer.Attributes) (authorizer.Decision, string) {
 	for _, r := range orchRules {
-		if a.GetAPIGroup() == api.Group && a.GetSubresource() == "" && slices.Contains(strings.Fields(r.verbs), a.GetVerb()) &&
+		if a.GetAPIGroup() == api.Group && a.GetSubresource() == "" &&
+			slices.Contains(strings.Fields(r.verbs), a.GetVerb()) &&
 			slices.Contains(strings.Fields(r.resources), a.GetResource()) && r.at.holds(cluster, a) {
 			return authorizer.DecisionAllow, ""
 		}

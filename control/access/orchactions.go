@@ -15,13 +15,16 @@ import (
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
-// orchHostActions and orchClusterActions are the kinds of Actions that 'ceph orch' creates: on a host
-// that its cluster alone uses, and in its cluster.
+// orchHostActions and orchClusterActions are the kinds of Actions that 'ceph orch' creates: on a
+// host that its cluster alone uses, and in its cluster.
 var (
 	orchHostActions = []string{
-		"host.enter-maintenance", "host.exit-maintenance", "host.drain", "host.remove", "host.rescan", "device.wipe", "device.light",
+		"host.enter-maintenance", "host.exit-maintenance", "host.drain", "host.remove", "host.rescan",
+		"device.wipe", "device.light",
 	}
-	orchClusterActions = []string{wire.ActionApply, "ceph.restart-service", "daemon.stop", "daemon.start", api.ActionDaemonRestart}
+	orchClusterActions = []string{
+		wire.ActionApply, "ceph.restart-service", "daemon.stop", "daemon.start", api.ActionDaemonRestart,
+	}
 )
 
 // action judges an Action: a new one by its kind, one that is there by what changes of it.
@@ -35,10 +38,12 @@ func (w *orchWrite) action(ctx context.Context) error {
 		return errors.New("'ceph orch' deletes no Actions: it cancels them")
 	case slices.Contains(orchClusterActions, kind) && w.a.GetNamespace() == w.cluster.Namespace:
 		if cluster != w.cluster.Name {
-			return fmt.Errorf("the action is one of cluster %q, and the call is one of cluster %s", cluster, w.cluster.Name)
+			return fmt.Errorf("the action is one of cluster %q, and the call is one of cluster %s",
+				cluster, w.cluster.Name)
 		}
 		return w.ownDaemon(ctx)
-	case slices.Contains(orchHostActions, kind) && w.a.GetNamespace() == api.SystemNamespace && host != "" && cluster == "":
+	case slices.Contains(orchHostActions, kind) && w.a.GetNamespace() == api.SystemNamespace &&
+		host != "" && cluster == "":
 		return w.ownHost(ctx, host)
 	}
 	return fmt.Errorf("'ceph orch' creates no Action of kind %q in namespace %s", kind, w.a.GetNamespace())
@@ -47,7 +52,8 @@ func (w *orchWrite) action(ctx context.Context) error {
 // actionWritten lets what 'ceph orch' of this cluster asked for itself be cancelled.
 func (w *orchWrite) actionWritten() error {
 	if text(w.before, "requester") != wire.User(w.cluster) {
-		return fmt.Errorf("%s asked for it, not 'ceph orch' of this cluster: use 'holdfast action cancel'", text(w.before, "requester"))
+		return fmt.Errorf("%s asked for it, not 'ceph orch' of this cluster: use 'holdfast action cancel'",
+			text(w.before, "requester"))
 	}
 	want := [][]string{{"want"}}
 	if !reflect.DeepEqual(without(w.before, want), without(w.after, want)) {
@@ -62,7 +68,8 @@ func (w *orchWrite) ownDaemon(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	daemons, err := w.Kept.Daemons(ctx, w.cluster.Namespace, fields.OneTermEqualSelector("metadata.name", name).String())
+	named := fields.OneTermEqualSelector("metadata.name", name).String()
+	daemons, err := w.Kept.Daemons(ctx, w.cluster.Namespace, named)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,9 @@ func (x OrchAdmission) Validate(ctx context.Context, a admission.Attributes, _ a
 	}
 	w := orchWrite{OrchAdmission: x, cluster: cluster, a: a}
 	var err error
-	if w.before, err = orEmpty(a.GetOldObject() == nil, func() (map[string]any, error) { return content(a.GetOldObject()) }); err == nil {
+	w.before, err = orEmpty(a.GetOldObject() == nil,
+		func() (map[string]any, error) { return content(a.GetOldObject()) })
+	if err == nil {
 		w.after, err = orEmpty(a.GetObject() == nil || a.GetOperation() == admission.Delete,
 			func() (map[string]any, error) { return content(a.GetObject()) })
 	}
@@ -90,7 +92,8 @@ func (w *orchWrite) storageCluster() error {
 		return errors.New("'ceph orch' makes and deletes no cluster")
 	}
 	if !reflect.DeepEqual(without(w.before, clusterFields), without(w.after, clusterFields)) {
-		return errors.New("'ceph orch' may change only spec.mode, spec.ceph.mon, spec.ceph.mgr and spec.ceph.config of its cluster")
+		return errors.New("'ceph orch' may change only spec.mode, spec.ceph.mon, spec.ceph.mgr and spec.ceph.config " +
+			"of its cluster")
 	}
 	return sameMeta(w.before, w.after, nil)
 }
@@ -118,7 +121,8 @@ func (w *orchWrite) resource() error {
 		}
 	}
 	policy := cmpText(text(w.after, "deletionPolicy"), text(w.before, "deletionPolicy"))
-	if policy == string(api.DeletionWipe) && (w.a.GetOperation() == admission.Delete || text(w.before, "deletionPolicy") != policy) {
+	if policy == string(api.DeletionWipe) &&
+		(w.a.GetOperation() == admission.Delete || text(w.before, "deletionPolicy") != policy) {
 		return errors.New("'ceph orch' destroys no data: its deletionPolicy is Wipe; delete it with 'holdfast delete'")
 	}
 	return nil
@@ -156,7 +160,8 @@ func (w *orchWrite) ownHost(ctx context.Context, host string) error {
 		return d.Namespace != w.cluster.Namespace || d.Spec.Cluster != w.cluster.Name
 	})
 	if i >= 0 {
-		return fmt.Errorf("cluster %s/%s has daemons on host %s, too: use 'holdfast host'", daemons[i].Namespace, daemons[i].Spec.Cluster, host)
+		return fmt.Errorf("cluster %s/%s has daemons on host %s, too: use 'holdfast host'", daemons[i].Namespace,
+			daemons[i].Spec.Cluster, host)
 	}
 	return nil
 }
@@ -177,10 +182,12 @@ func sameMeta(before, after map[string]any, allowed func(label string) bool) err
 	if !reflect.DeepEqual(kept(was.GetLabels()), kept(is.GetLabels())) {
 		return fmt.Errorf("'ceph orch' may change only labels that begin with %s", wire.LabelPrefix)
 	}
-	if len(was.GetAnnotations())+len(is.GetAnnotations()) > 0 && !reflect.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) {
+	if len(was.GetAnnotations())+len(is.GetAnnotations()) > 0 &&
+		!reflect.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) {
 		return errors.New("'ceph orch' may change no annotations of it")
 	}
-	if !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) || len(was.GetOwnerReferences()) != len(is.GetOwnerReferences()) {
+	if !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) ||
+		len(was.GetOwnerReferences()) != len(is.GetOwnerReferences()) {
 		return errors.New("'ceph orch' may change no finalizers and owners")
 	}
 	return nil
@@ -192,9 +199,11 @@ var daemonAnnotations = []string{"holdfast.io/leave-requested", api.AnnotationSt
 // daemon lets a request to the planner be left on a Daemon of the cluster.
 func (w *orchWrite) daemon() error {
 	if w.a.GetOperation() != admission.Update || text(w.before, "cluster") != w.cluster.Name {
-		return fmt.Errorf("'ceph orch' of cluster %s leaves requests on Daemons of its own cluster alone", w.cluster.Name)
+		return fmt.Errorf("'ceph orch' of cluster %s leaves requests on Daemons of its own cluster alone",
+			w.cluster.Name)
 	}
-	was, is := (&unstructured.Unstructured{Object: w.before}).DeepCopy(), (&unstructured.Unstructured{Object: w.after}).DeepCopy()
+	was := (&unstructured.Unstructured{Object: w.before}).DeepCopy()
+	is := (&unstructured.Unstructured{Object: w.after}).DeepCopy()
 	for _, u := range []*unstructured.Unstructured{was, is} {
 		annotations := u.GetAnnotations()
 		for _, key := range daemonAnnotations {
@@ -206,7 +215,8 @@ func (w *orchWrite) daemon() error {
 		u.SetAnnotations(annotations)
 	}
 	if !reflect.DeepEqual(withoutFinalizer(was.Object), withoutFinalizer(is.Object)) {
-		return errors.New("'ceph orch' may change nothing of a Daemon but the annotations " + strings.Join(daemonAnnotations, ", "))
+		return errors.New("'ceph orch' may change nothing of a Daemon but the annotations " +
+			strings.Join(daemonAnnotations, ", "))
 	}
 	return nil
 }

@@ -50,8 +50,8 @@ func passFences(api http.Handler) http.Handler {
 	})
 }
 
-// mayFence says whether the sender of a request may use fences: the servers, and the leader in the name of
-// 'ceph orch', which sets none.
+// mayFence says whether the sender of a request may use fences: the servers, and the leader in the
+// name of 'ceph orch', which sets none.
 func mayFence(r *http.Request, sets bool) bool {
 	u, ok := request.UserFrom(r.Context())
 	if !ok {

@@ -30,8 +30,8 @@ func (c *Call) withTLS() map[string]*api.ObjectStore {
 	return all
 }
 
-// certificates are those that gateways show: who uses each, where it is kept, and when it ends. Keys
-// lie in Secrets, which the mgr may not read.
+// certificates are those that gateways show: who uses each, where it is kept, and when it ends.
+// Keys lie in Secrets, which the mgr may not read.
 func certificates(c *Call) (any, error) {
 	of := map[string]any{}
 	for service, s := range c.withTLS() {
@@ -65,7 +65,8 @@ func checkCertificates(c *Call) (any, error) {
 		at := s.Status.CertificateExpires
 		switch {
 		case at == nil:
-			said = append(said, fmt.Sprintf("the certificate of %s (secret/%s) has not been read", service, s.Spec.Gateways.TLS.SecretName))
+			said = append(said, fmt.Sprintf("the certificate of %s (secret/%s) has not been read", service,
+				s.Spec.Gateways.TLS.SecretName))
 		case at.Time.Before(c.Now):
 			said = append(said, fmt.Sprintf("the certificate of %s (secret/%s) ended on %s: replace it in the Secret",
 				service, s.Spec.Gateways.TLS.SecretName, at.UTC().Format(time.DateOnly)))

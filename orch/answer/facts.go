@@ -4,8 +4,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// facts are what is known of machines, by the names that 'cephadm gather-facts' gives them: 'ceph orch
-// host ls --detail' and the dashboard read them.
+// facts are what is known of machines, by the names that 'cephadm gather-facts' gives them: 'ceph
+// orch host ls --detail' and the dashboard read them.
 func facts(c *Call) (any, error) {
 	a, err := args[struct {
 		Host string `json:"hostname"`
@@ -47,7 +47,8 @@ func factsOf(h *api.Host) map[string]any {
 			state = "up"
 		}
 		nics[string(i.Name)] = map[string]any{
-			"mtu": i.MTU, "speed": i.Speed, "operstate": state, "nic_type": "ethernet", "ipv4_address": first(i.Addresses),
+			"mtu": i.MTU, "speed": i.Speed, "operstate": state, "nic_type": "ethernet",
+			"ipv4_address": first(i.Addresses),
 		}
 	}
 	row["interfaces"], row["nic_count"] = nics, len(nics)

@@ -54,8 +54,8 @@ type write struct {
 	Object  map[string]any `json:"object"`
 }
 
-// Parameters are those of the Action that carries writes out, and then erases disks, each HOST/ID. The
-// error says that there are too many of them for one.
+// Parameters are those of the Action that carries writes out, and then erases disks, each HOST/ID.
+// The error says that there are too many of them for one.
 func Parameters(writes []spec.Write, take bool, wipe ...string) (map[string]api.ActionParameter, error) {
 	list := make([]write, len(writes))
 	for i, w := range writes {
@@ -66,7 +66,8 @@ func Parameters(writes []spec.Write, take bool, wipe ...string) (map[string]api.
 		return nil, err
 	}
 	if most := partBytes * mostParts; len(text) > most {
-		return nil, fmt.Errorf("the documents of one call come to %d bytes as resources, and one call has room for %d: apply them in several calls", len(text), most)
+		return nil, fmt.Errorf("the documents of one call come to %d bytes as resources, and one call has room for "+
+			"%d: apply them in several calls", len(text), most)
 	}
 	parameters := map[string]api.ActionParameter{}
 	for i := 0; len(text) > 0; i++ {
@@ -106,8 +107,8 @@ type Handler struct {
 
 var _ action.Handler = (*Handler)(nil)
 
-// Kind implements action.Handler. What was written stays when the Action is cancelled or fails: it is
-// what was declared.
+// Kind implements action.Handler. What was written stays when the Action is cancelled or fails: it
+// is what was declared.
 func (*Handler) Kind() action.Kind {
 	return action.Kind{
 		Name: Kind, Summary: "declares what a user of 'ceph orch' applied, and waits until it is so",
@@ -198,7 +199,8 @@ func effective(ctx context.Context, c client.Client, writes []write) (action.Pro
 
 // state says what an object still waits for.
 func state(u *unstructured.Unstructured) (wait string, err error) {
-	if u.GetKind() == "Host" || u.GetKind() == "StorageNode" { // a label, and a host that declares no device, count at once
+	// A label, and a host that declares no device, count at once.
+	if u.GetKind() == "Host" || u.GetKind() == "StorageNode" {
 		return "", nil
 	}
 	ready, stalled := condition(u, api.ConditionReady), condition(u, api.ConditionStalled)
@@ -250,7 +252,8 @@ func final(err error) error {
 	if errors.As(err, &said) {
 		return refuse("%s", said.Message)
 	}
-	if errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err)) {
+	refused := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err)
+	if errors.As(err, &status) && refused {
 		return refuse("%v", err)
 	}
 	return err

@@ -49,13 +49,16 @@ func leaves(ctx context.Context, c client.Client, of *unstructured.Unstructured)
 // these.
 func wipe(ctx context.Context, c client.Client, of *api.Action) (action.Progress, error) {
 	p := action.Progress{Unit: "disks", Recheck: readAgain}
-	for i, disk := range strings.FieldsFunc(string(of.Spec.Parameters[paramWipe]), func(r rune) bool { return r == ',' }) {
+	comma := func(r rune) bool { return r == ',' }
+	for i, disk := range strings.FieldsFunc(string(of.Spec.Parameters[paramWipe]), comma) {
 		p.Total++
 		host, id, _ := strings.Cut(disk, "/")
-		a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: fmt.Sprintf("%s-wipe-%d", of.Name, i)}}
-		a.Spec = api.ActionSpec{Kind: hostaction.Wipe, Host: host, Target: "device/" + id, Parameters: map[string]api.ActionParameter{
-			hostaction.ParamConfirm: api.ActionParameter(id),
-		}}
+		name := fmt.Sprintf("%s-wipe-%d", of.Name, i)
+		a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: name}}
+		a.Spec = api.ActionSpec{
+			Kind: hostaction.Wipe, Host: host, Target: "device/" + id,
+			Parameters: map[string]api.ActionParameter{hostaction.ParamConfirm: api.ActionParameter(id)},
+		}
 		err := c.Create(ctx, a)
 		if apierrors.IsAlreadyExists(err) {
 			err = c.Get(ctx, client.ObjectKeyFromObject(a), a)

@@ -12,11 +12,12 @@ import (
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
-// Object applies an object by server-side apply in the name of a manager. The object becomes what the
-// server answers. Fields that somebody else applied are a conflict, which is refused with who it was,
-// unless take is set.
+// Object applies an object by server-side apply in the name of a manager. The object becomes what
+// the server answers. Fields that somebody else applied are a conflict, which is refused with who
+// it was, unless take is set.
 func Object(
-	ctx context.Context, c client.Client, u *unstructured.Unstructured, manager string, take bool, more ...client.ApplyOption,
+	ctx context.Context, c client.Client, u *unstructured.Unstructured, manager string, take bool,
+	more ...client.ApplyOption,
 ) error {
 	opts := append([]client.ApplyOption{client.FieldOwner(manager)}, more...)
 	if take {
@@ -38,7 +39,8 @@ func conflict(u *unstructured.Unstructured, manager string, err error) error {
 	for _, c := range plans.FieldConflicts(err) {
 		parts = append(parts, fmt.Sprintf("%s was applied by %s", strings.TrimPrefix(c.Field, "."), plans.ManagerIn(c)))
 	}
-	return answer.Errorf("%s: %s, not by %s: change it there, or have calls of 'ceph orch' count with spec.ceph.orch.conflicts: Take",
+	return answer.Errorf("%s: %s, not by %s: change it there, or have calls of 'ceph orch' count with "+
+		"spec.ceph.orch.conflicts: Take",
 		NameOf(u), strings.Join(parts, "; "), manager)
 }
 

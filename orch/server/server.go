@@ -71,6 +71,18 @@ type Handler struct {
 	Log    *slog.Logger
 }
 
+// New returns a Handler that carries out calls that change something, too: it plans them with
+// asked.
+func New(store Store, asked write.Asked, clients *Clients, leader string, log *slog.Logger) *Handler {
+	return &Handler{Store: store, Home: home{store, asked}, Clients: clients, Leader: leader, Log: log}
+}
+
+// home is what calls that change something are carried out with.
+type home struct {
+	Store
+	write.Asked
+}
+
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	cluster, method, ok := wire.Parse(r.URL.Path)

@@ -85,8 +85,8 @@ func TestDocuments_ceph(t *testing.T) {
 	nothingNew(t, view, throughCephAll(t, docs))
 }
 
-// TestWrites_ceph: what Ceph's classes make of documents of Ceph's manual comes to the same as those,
-// and what is exported then, and passes through Ceph, changes nothing.
+// TestWrites_ceph: what Ceph's classes make of documents of Ceph's manual comes to the same as
+// those, and what is exported then, and passes through Ceph, changes nothing.
 func TestWrites_ceph(t *testing.T) {
 	text, err := os.ReadFile("testdata/fresh/a6.json")
 	var docs []json.RawMessage

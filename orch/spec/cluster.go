@@ -45,12 +45,13 @@ func (c *call) members(d *document, now, most int64, selector bool) []Write {
 	n := p.number(d, now)
 	switch {
 	case n > most:
-		d.refuse("placement.count", "%d are too many: a cluster has at most %d: set count, or select fewer hosts", n, most)
+		d.refuse("placement.count", "%d are too many: a cluster has at most %d: set count, or select fewer hosts", n,
+			most)
 	case d.kind == kindMon && n > 0 && n%2 == 0:
 		d.refuse("placement.count", "%d: %s", n, oddMons)
 	case selector && !p.IsEmpty():
-		d.refuse("placement", "spec.ceph.%s.hostSelector of StorageCluster %s already chooses the hosts: remove it there, "+
-			"or set count alone", d.kind, c.view.Cluster.Name)
+		d.refuse("placement", "spec.ceph.%s.hostSelector of StorageCluster %s already chooses the hosts: remove it "+
+			"there, or set count alone", d.kind, c.view.Cluster.Name)
 	}
 	members := fields{}
 	members.put("count", n)
@@ -58,7 +59,8 @@ func (c *call) members(d *document, now, most int64, selector bool) []Write {
 	ceph := fields{d.kind: map[string]any(members)}
 	ceph.put("config", c.options(d, d.kind))
 	c.networks(d)
-	return []Write{d.write(c.object(kindCluster, c.view.Cluster.Name, fields{"ceph": map[string]any(ceph)}), p.notes...)}
+	return []Write{d.write(c.object(kindCluster, c.view.Cluster.Name, fields{"ceph": map[string]any(ceph)}),
+		p.notes...)}
 }
 
 // kindCluster is the kind of the cluster's own object.

@@ -86,8 +86,8 @@ func (d *document) paths() (paths []string) {
 		if o, is := one.(map[string]any); is {
 			path, _ = o["path"].(string)
 			if !isEmpty(o["crush_device_class"]) {
-				d.refuse("paths", "%s: a single disk has no crush_device_class: put it into the document's own, and disks of "+
-					"another class into a document of their own", path)
+				d.refuse("paths", "%s: a single disk has no crush_device_class: put it into the document's own, and "+
+					"disks of another class into a document of their own", path)
 			}
 		}
 		if path == "" {

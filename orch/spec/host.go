@@ -21,8 +21,8 @@ const LabelNoSchedule = "_no_schedule"
 // labelName is what may follow LabelPrefix, so that it is a label of Kubernetes.
 var labelName = regexp.MustCompile(`^[-A-Za-z0-9_.]{0,56}[A-Za-z0-9]$`)
 
-// host translates a HostSpec: a StorageNode without devices, where the cluster has none on the host,
-// and labels of the Host.
+// host translates a HostSpec: a StorageNode without devices, where the cluster has none on the
+// host, and labels of the Host.
 func (c *call) host(d *document) []Write {
 	addr := d.text("addr")
 	h := c.hostNamed(d.id)
@@ -95,8 +95,8 @@ func (d *document) hostLabels(h *api.Host) map[string]string {
 		case name == LabelNoSchedule:
 			d.refuse("labels", "label %s does not drain a host: use 'ceph orch host drain %s'", name, d.id)
 		case !labelName.MatchString(name):
-			d.refuse("labels", "%s is no label: it has at most 57 letters, digits, hyphens, underscores and dots, and ends "+
-				"with a letter or digit", name)
+			d.refuse("labels", "%s is no label: it has at most 57 letters, digits, hyphens, underscores and dots, "+
+				"and ends with a letter or digit", name)
 		default:
 			labels[wire.LabelPrefix+name] = ""
 		}
@@ -130,8 +130,8 @@ func (d *document) location(h *api.Host, labels map[string]string) {
 		switch has := h.Labels[label]; {
 		case level == "root" && name == "default":
 		case label == "" || !labelName.MatchString(name):
-			d.refuse("location", "%s=%s is no place that a label can have: Holdfast knows chassis, rack, row, datacenter, "+
-				"zone and region", level, name)
+			d.refuse("location", "%s=%s is no place that a label can have: Holdfast knows chassis, rack, row, "+
+				"datacenter, zone and region", level, name)
 		case has != "" && has != name:
 			d.refuse("location", "label %s of host %s is %s: change it there ('holdfast host label %s %s=%s')",
 				label, d.id, has, d.id, label, name)

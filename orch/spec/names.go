@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
 
-// AnnotationID is the service_id of a DriveGroup whose name differs from it, because names of Ceph's
-// services may have capitals and underscores.
+// AnnotationID is the service_id of a DriveGroup whose name differs from it, because names of
+// Ceph's services may have capitals and underscores.
 const AnnotationID = api.Group + "/orch-id"
 
 // longestName bounds the names of DriveGroups.

@@ -125,8 +125,8 @@ func (d *document) disks(spec fields) {
 	spec.put("walSlots", d.number("wal_slots", 1, 128))
 	class := d.text("crush_device_class")
 	if class != "" && !classPattern.MatchString(class) {
-		d.refuse("crush_device_class", "%s is no device class: it has at most 32 lower-case letters, digits, hyphens and "+
-			"underscores, and begins with a letter", class)
+		d.refuse("crush_device_class", "%s is no device class: it has at most 32 lower-case letters, digits, hyphens "+
+			"and underscores, and begins with a letter", class)
 	}
 	spec.put("deviceClass", class)
 	for _, need := range []struct{ devices, field, to string }{

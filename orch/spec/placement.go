@@ -83,8 +83,8 @@ func (c *call) find(d *document, p *placement) {
 	}
 }
 
-// number is how many daemons there are to be: so many as are asked for, or as hosts are selected, or
-// else as there would be anyway.
+// number is how many daemons there are to be: so many as are asked for, or as hosts are selected,
+// or else as there would be anyway.
 func (p *placement) number(d *document, otherwise int64) int64 {
 	switch {
 	case p.count > 0:
@@ -146,8 +146,8 @@ func hostOf(value any) (name string, rest bool) {
 	return "", true
 }
 
-// labelsOf are the labels of hosts that a label of Ceph stands for. One with "=" stands for labels of
-// Kubernetes, as labelText writes them.
+// labelsOf are the labels of hosts that a label of Ceph stands for. One with "=" stands for labels
+// of Kubernetes, as labelText writes them.
 func (d *document) labelsOf(label string) map[string]string {
 	if !strings.Contains(label, "=") {
 		return map[string]string{wire.LabelPrefix + label: ""}

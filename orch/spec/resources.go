@@ -40,8 +40,8 @@ func resourceOf[T api.Resource](v *engine.View, name string) (found T, ok bool) 
 // Ceph has it.
 func (c *call) mds(d *document) []Write {
 	if !filesystemName.MatchString(d.id) {
-		d.refuse("service_id", "the name of a Filesystem has at most 40 lower-case letters, digits and hyphens and begins "+
-			"with a letter: give the file system such a name ('ceph fs rename')")
+		d.refuse("service_id", "the name of a Filesystem has at most 40 lower-case letters, digits and hyphens and "+
+			"begins with a letter: give the file system such a name ('ceph fs rename')")
 	}
 	f, there := resourceOf[*api.Filesystem](c.view, d.id)
 	p := c.place(d)
@@ -78,8 +78,8 @@ func standbys(f *api.Filesystem) int64 {
 // rgw translates a document of gateways: an ObjectStore.
 func (c *call) rgw(d *document) []Write {
 	if !storeName.MatchString(d.id) {
-		d.refuse("service_id", "the name of an ObjectStore has at most 40 lower-case letters, digits and hyphens: choose "+
-			"such a name")
+		d.refuse("service_id", "the name of an ObjectStore has at most 40 lower-case letters, digits and hyphens: "+
+			"choose such a name")
 	}
 	s, there := resourceOf[*api.ObjectStore](c.view, d.id)
 	p := c.place(d)

@@ -13,7 +13,8 @@ type Service struct {
 	Name string
 	// Document is its ServiceSpec, as ServiceSpec.from_json takes it.
 	Document map[string]any
-	// Of is the resource that declares it; nil for mons and managers, which the StorageCluster does.
+	// Of is the resource that declares it; nil for mons and managers, which the StorageCluster
+	// does.
 	Of api.Resource
 	// Size is how many daemons it has; of DriveGroups: disks, or parts of them, that it has taken.
 	Size int
@@ -65,8 +66,8 @@ func Documents(v *engine.View) map[string]map[string]any {
 	return all
 }
 
-// Undeclared is the ServiceSpec of a service that has daemons and that nothing declares. To apply it
-// changes nothing.
+// Undeclared is the ServiceSpec of a service that has daemons and that nothing declares. To apply
+// it changes nothing.
 func Undeclared(service string) map[string]any {
 	kind, id, _ := strings.Cut(service, ".")
 	d := newDocument(kind, id, nil)

@@ -2,8 +2,8 @@
 // package ceph.deployment) into Holdfast's resources, and those into documents. It is pure: no
 // clock, no I/O.
 //
-// Each field of a document is mapped, or harmless at its default, or refused by its name. Nothing of
-// a document is stored beside the resources: 'ceph orch ls --export' shows what they declare.
+// Each field of a document is mapped, or harmless at its default, or refused by its name. Nothing
+// of a document is stored beside the resources: 'ceph orch ls --export' shows what they declare.
 package spec
 
 import (
@@ -80,7 +80,8 @@ func writes(r Request, unchanged bool) ([]Write, error) {
 	var all []Write
 	for _, d := range docs {
 		if what := c.deleted(d); what != "" {
-			return nil, refusal.Errorf("%s: %s is being deleted: apply the document again when it is gone", d.service, what)
+			return nil, refusal.Errorf("%s: %s is being deleted: apply the document again when it is gone", d.service,
+				what)
 		}
 		if r.NoOverwrite && c.isThere(d) {
 			all = append(all, c.skipped(d))

@@ -25,8 +25,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// fresh is a view of a cluster of three hosts, of which nothing but mons and managers is declared. A
-// fourth host has nothing of the cluster.
+// fresh is a view of a cluster of three hosts, of which nothing but mons and managers is declared.
+// A fourth host has nothing of the cluster.
 func fresh() *engine.View {
 	v := &engine.View{Cluster: &api.StorageCluster{}}
 	v.Cluster.Name, v.Cluster.Namespace = "ceph", "store"
@@ -48,13 +48,14 @@ func fresh() *engine.View {
 		v.Nodes = append(v.Nodes, n)
 	}
 	for _, name := range []string{"n1", "n2"} {
-		v.Hosts[slices.IndexFunc(v.Hosts, func(h api.Host) bool { return h.Name == name })].Labels[wire.LabelPrefix+"rgw"] = ""
+		i := slices.IndexFunc(v.Hosts, func(h api.Host) bool { return h.Name == name })
+		v.Hosts[i].Labels[wire.LabelPrefix+"rgw"] = ""
 	}
 	return v
 }
 
-// running is a view of one that has a service of each kind, declared by manifests, and an NFS server
-// and an OSD that are declared in other ways.
+// running is a view of one that has a service of each kind, declared by manifests, and an NFS
+// server and an OSD that are declared in other ways.
 func running() *engine.View {
 	v := fresh()
 	v.Hosts[0].Labels["disk"] = "fast"
@@ -362,7 +363,8 @@ func TestGroupName(t *testing.T) {
 		strings.Repeat("X", 300),
 	} {
 		name := GroupName(id)
-		if names[name] != "" || len(name) > longestName || strings.Trim(name, "-.") != name || strings.ToLower(name) != name {
+		valid := len(name) <= longestName && strings.Trim(name, "-.") == name && strings.ToLower(name) == name
+		if names[name] != "" || !valid {
 			t.Errorf("%s: %s, as %s", id, name, names[name])
 		}
 		names[name] = id

@@ -75,7 +75,8 @@ type Reply struct {
 	Errno int `json:"errno,omitempty"`
 }
 
-// HeaderCall has the id of a call: one that is sent twice, as after a broken connection, is done once.
+// HeaderCall has the id of a call: one that is sent twice, as after a broken connection, is done
+// once.
 const HeaderCall = "Holdfast-Call"
 
 // mostID is how long an id is at most.

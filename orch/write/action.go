@@ -22,7 +22,9 @@ const beganWithin, pollEvery = time.Second, 25 * time.Millisecond
 
 // start creates an Action, and waits a moment until it is taken up. The answer is words with how to
 // follow it; an Action that was refused is an error. enough says when it has come far enough.
-func (c *Call) start(ctx context.Context, spec api.ActionSpec, words string, enough func(*api.Action) bool) (string, error) {
+func (c *Call) start(
+	ctx context.Context, spec api.ActionSpec, words string, enough func(*api.Action) bool,
+) (string, error) {
 	a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: c.name()}, Spec: spec}
 	if spec.Cluster != "" {
 		a.Namespace = c.View.Cluster.Namespace
@@ -40,7 +42,8 @@ func (c *Call) start(ctx context.Context, spec api.ActionSpec, words string, eno
 	case api.ActionPendingApproval:
 		words += "\nan administrator has to approve it: holdfast action approve " + a.Name
 	}
-	return fmt.Sprintf("%s\naction/%s (holdfast%s action wait %s)", words, a.Name, inNamespace(a.Namespace), a.Name), nil
+	return fmt.Sprintf("%s\naction/%s (holdfast%s action wait %s)", words, a.Name, inNamespace(a.Namespace),
+		a.Name), nil
 }
 
 // name is that of the Action of this call.
@@ -84,8 +87,8 @@ func accepted(a *api.Action) bool {
 	return a.Status.State == api.ActionRunning || a.Status.WaitsFor != ""
 }
 
-// begun says that an Action is under way, or that it waits for its turn behind others. Kinds that ask
-// first whether they may begin are refused before that.
+// begun says that an Action is under way, or that it waits for its turn behind others. Kinds that
+// ask first whether they may begin are refused before that.
 func begun(a *api.Action) bool { return a.Status.State == api.ActionRunning }
 
 // stepDone says that an Action has done one of its steps.
@@ -120,11 +123,14 @@ func (c *Call) cancel(ctx context.Context, a *api.Action) error {
 	if err != nil {
 		return err
 	}
-	return writing(client.IgnoreNotFound(c.Client.Patch(ctx, a.DeepCopy(), client.RawPatch("application/merge-patch+json", patch))), "action %s", a.Name)
+	return writing(client.IgnoreNotFound(c.Client.Patch(ctx, a.DeepCopy(),
+		client.RawPatch("application/merge-patch+json", patch))), "action %s", a.Name)
 }
 
 // hostAction starts an Action on a host.
-func (c *Call) hostAction(ctx context.Context, kind, host, words string, parameters map[string]api.ActionParameter) (string, error) {
+func (c *Call) hostAction(
+	ctx context.Context, kind, host, words string, parameters map[string]api.ActionParameter,
+) (string, error) {
 	spec := api.ActionSpec{Kind: kind, Target: "host/" + host, Host: host, Parameters: parameters}
 	return c.start(ctx, spec, words, accepted)
 }

@@ -60,7 +60,8 @@ func applyOne(ctx context.Context, c *Call) (any, error) {
 	return strings.Join(words, "\n"), nil
 }
 
-// apply checks everything first, and then has an Action carry it out. Of a dry run nothing is written.
+// apply checks everything first, and then has an Action carry it out. Of a dry run nothing is
+// written.
 func (c *Call) apply(ctx context.Context, docs []json.RawMessage, noOverwrite bool) ([]string, error) {
 	writes, err := spec.Writes(spec.Request{View: c.View, Docs: docs, NoOverwrite: noOverwrite})
 	if err != nil {
@@ -143,7 +144,8 @@ func same(t propose.Target) bool {
 		return false
 	}
 	meta := func(u *unstructured.Unstructured) []any { return []any{u.GetLabels(), u.GetAnnotations()} }
-	return reflect.DeepEqual(t.Live.Object["spec"], t.After.Object["spec"]) && reflect.DeepEqual(meta(t.Live), meta(t.After))
+	return reflect.DeepEqual(t.Live.Object["spec"], t.After.Object["spec"]) &&
+		reflect.DeepEqual(meta(t.Live), meta(t.After))
 }
 
 // withTarget adds a target. Several documents may be about one object, such as those of mons and of

@@ -52,7 +52,8 @@ func daemonAction(ctx context.Context, c *Call) (any, error) {
 	case "start":
 		action.Kind = daemonStart
 	case "reconfig":
-		return fmt.Sprintf("Scheduled to reconfig %s on host '%s': nothing to do, the mons hold its configuration", a.Name, d.Spec.Host), nil
+		return fmt.Sprintf("Scheduled to reconfig %s on host '%s': nothing to do, the mons hold its configuration",
+			a.Name, d.Spec.Host), nil
 	default:
 		return nil, answer.Errorf("Holdfast does not support '%s' of a daemon", a.Action)
 	}
@@ -86,7 +87,8 @@ func removeDaemons(ctx context.Context, c *Call) (any, error) {
 			return nil, answer.Errorf("%s holds data: remove it with 'ceph orch osd rm %s'", name, d.Spec.ID)
 		}
 		patches[d] = true
-		words = append(words, fmt.Sprintf("Removing %s from host '%s': another daemon takes its place first", name, d.Spec.Host))
+		words = append(words, fmt.Sprintf("Removing %s from host '%s': another daemon takes its place first", name,
+			d.Spec.Host))
 	}
 	asked := map[string]any{api.AnnotationLeave: c.Now.UTC().Format(time.RFC3339)}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": asked}})
@@ -139,7 +141,8 @@ func (c *Call) hasService(name string) bool {
 			return true
 		}
 	}
-	return name == "osd" || slices.ContainsFunc(c.View.Daemons, func(d api.Daemon) bool { return spec.ServiceOf(&d, "") == name })
+	return name == "osd" || slices.ContainsFunc(c.View.Daemons,
+		func(d api.Daemon) bool { return spec.ServiceOf(&d, "") == name })
 }
 
 // addDaemon has one more daemon in a service that is declared.
@@ -159,7 +162,8 @@ func addDaemon(ctx context.Context, c *Call) (any, error) {
 	name := strings.TrimSuffix(a.Spec.Type+"."+a.Spec.ID, ".")
 	document := spec.Documents(c.View)[name]
 	if document == nil {
-		return nil, answer.Errorf("nothing declares service %s: declare it with 'ceph orch apply %s'", name, a.Spec.Type)
+		return nil, answer.Errorf("nothing declares service %s: declare it with 'ceph orch apply %s'", name,
+			a.Spec.Type)
 	}
 	placement, _ := document["placement"].(map[string]any)
 	if placement == nil {
@@ -203,7 +207,8 @@ func setUnmanaged(ctx context.Context, c *Call) (any, error) {
 	}
 	id, is := strings.CutPrefix(a.Service, "osd.")
 	if !is {
-		return nil, answer.Errorf("service %s cannot be set unmanaged: Holdfast keeps what is declared; 'ceph orch pause' has nothing changed at all",
+		return nil, answer.Errorf("service %s cannot be set unmanaged: Holdfast keeps what is declared; 'ceph orch "+
+			"pause' has nothing changed at all",
 			a.Service)
 	}
 	policy, words := api.NewDevicesHold, "Set unmanaged to True for service "

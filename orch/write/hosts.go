@@ -65,9 +65,11 @@ func addLabel(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	if a.Label == spec.LabelNoSchedule {
-		return nil, answer.Errorf("the label _no_schedule shows that a host is drained: run 'ceph orch host drain %s'", h.Name)
+		return nil, answer.Errorf("the label _no_schedule shows that a host is drained: run 'ceph orch host drain %s'",
+			h.Name)
 	}
-	return fmt.Sprintf("Added label %s to host %s", a.Label, h.Name), c.label(ctx, h, a.Label, map[string]any{wire.LabelPrefix + a.Label: ""})
+	err = c.label(ctx, h, a.Label, map[string]any{wire.LabelPrefix + a.Label: ""})
+	return fmt.Sprintf("Added label %s to host %s", a.Label, h.Name), err
 }
 
 func removeLabel(ctx context.Context, c *Call) (any, error) {
@@ -79,16 +81,18 @@ func removeLabel(ctx context.Context, c *Call) (any, error) {
 		return nil, answer.Errorf("host %s has no label %s: see 'ceph orch host ls'", h.Name, a.Label)
 	}
 	if placed := c.onlyBy(h, a.Label); placed != "" && !a.Force {
-		return nil, answer.Errorf("host %s is the last one with label %s, by which %s is placed: change its placement first, "+
-			"or use --force where there is such an option", h.Name, a.Label, placed)
+		return nil, answer.Errorf("host %s is the last one with label %s, by which %s is placed: change its "+
+			"placement first, or use --force where there is such an option", h.Name, a.Label, placed)
 	}
-	return fmt.Sprintf("Removed label %s from host %s", a.Label, h.Name), c.label(ctx, h, a.Label, map[string]any{wire.LabelPrefix + a.Label: nil})
+	err = c.label(ctx, h, a.Label, map[string]any{wire.LabelPrefix + a.Label: nil})
+	return fmt.Sprintf("Removed label %s from host %s", a.Label, h.Name), err
 }
 
 // onlyBy is the service that is placed by a label that no other host has.
 func (c *Call) onlyBy(h *api.Host, label string) string {
 	key := wire.LabelPrefix + label
-	if slices.ContainsFunc(c.View.Hosts, func(o api.Host) bool { _, has := o.Labels[key]; return has && o.Name != h.Name }) {
+	another := func(o api.Host) bool { _, has := o.Labels[key]; return has && o.Name != h.Name }
+	if slices.ContainsFunc(c.View.Hosts, another) {
 		return ""
 	}
 	by := func(s *api.HostSelection) bool {
@@ -118,7 +122,8 @@ func (c *Call) label(ctx context.Context, h *api.Host, label string, labels map[
 		return err
 	}
 	u := object("Host", "", h.Name)
-	if err := c.Client.Patch(ctx, u, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner("ceph-orch.host")); err != nil {
+	merge := client.RawPatch("application/merge-patch+json", patch)
+	if err := c.Client.Patch(ctx, u, merge, client.FieldOwner("ceph-orch.host")); err != nil {
 		return writing(err, "host %s", h.Name)
 	}
 	wanted := labels[wire.LabelPrefix+label] != nil
@@ -140,21 +145,24 @@ func setAddress(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	if !slices.Contains(h.Status.Addresses, a.Addr) {
-		return nil, answer.Errorf("host %s does not report the address %q: it has %s", h.Name, a.Addr, strings.Join(h.Status.Addresses, ", "))
+		return nil, answer.Errorf("host %s does not report the address %q: it has %s", h.Name, a.Addr,
+			strings.Join(h.Status.Addresses, ", "))
 	}
 	i := slices.IndexFunc(c.View.Nodes, func(n api.StorageNode) bool { return n.Status.Host == h.Name })
 	if i < 0 {
-		return nil, answer.Errorf("no StorageNode declares host %s: add it with 'ceph orch host add %s'", h.Name, h.Name)
+		return nil, answer.Errorf("no StorageNode declares host %s: add it with 'ceph orch host add %s'", h.Name,
+			h.Name)
 	}
 	n := &c.View.Nodes[i]
 	running := slices.ContainsFunc(c.View.Daemons, func(d api.Daemon) bool { return d.Spec.Host == h.Name })
 	if !slices.Contains(n.Spec.StorageNetwork.IPs, a.Addr) {
 		if running {
-			return nil, answer.Errorf("daemons of the cluster run on host %s at its present address: drain it first with "+
-				"'ceph orch host drain %s'", h.Name, h.Name)
+			return nil, answer.Errorf("daemons of the cluster run on host %s at its present address: drain it first "+
+				"with 'ceph orch host drain %s'", h.Name, h.Name)
 		}
 		u := object("StorageNode", n.Namespace, n.Name)
-		if err := unstructured.SetNestedStringSlice(u.Object, []string{a.Addr}, "spec", "storageNetwork", "ips"); err != nil {
+		ips := []string{a.Addr}
+		if err := unstructured.SetNestedStringSlice(u.Object, ips, "spec", "storageNetwork", "ips"); err != nil {
 			return nil, err
 		}
 		if err := apply.Object(ctx, c.Client, u, "ceph-orch.address."+h.Name, c.take()); err != nil {
@@ -198,7 +206,8 @@ func enterMaintenance(ctx context.Context, c *Call) (any, error) {
 	if _, err := okToStop(ctx, c); err != nil { // whoever calls is not told later that it waits
 		return nil, err
 	}
-	return c.hostAction(ctx, hosts.EnterMaintenance, h.Name, fmt.Sprintf("Ceph daemons on host %s are being stopped for maintenance", h.Name), nil)
+	return c.hostAction(ctx, hosts.EnterMaintenance, h.Name,
+		fmt.Sprintf("Ceph daemons on host %s are being stopped for maintenance", h.Name), nil)
 }
 
 func exitMaintenance(ctx context.Context, c *Call) (any, error) {
@@ -209,7 +218,8 @@ func exitMaintenance(ctx context.Context, c *Call) (any, error) {
 	if h.ModeOf() != api.HostMaintenance {
 		return nil, answer.Errorf("host %s is not in maintenance", h.Name)
 	}
-	return c.hostAction(ctx, hosts.ExitMaintenance, h.Name, fmt.Sprintf("Ceph daemons on host %s are being started", h.Name), nil)
+	return c.hostAction(ctx, hosts.ExitMaintenance, h.Name,
+		fmt.Sprintf("Ceph daemons on host %s are being started", h.Name), nil)
 }
 
 // drain moves everything off a host.
@@ -219,9 +229,11 @@ func drain(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	if a.Zap {
-		return nil, answer.Errorf("--zap-osd-devices is not supported: wipe the disks after the drain with 'ceph orch device zap'")
+		return nil, answer.Errorf("--zap-osd-devices is not supported: wipe the disks after the drain with 'ceph " +
+			"orch device zap'")
 	}
-	return c.hostAction(ctx, hosts.Drain, h.Name, fmt.Sprintf("Scheduled to remove all daemons and OSDs from host '%s'", h.Name), nil)
+	return c.hostAction(ctx, hosts.Drain, h.Name,
+		fmt.Sprintf("Scheduled to remove all daemons and OSDs from host '%s'", h.Name), nil)
 }
 
 // stopDrain ends a drain: under way it is cancelled, and one that is over is taken back.
@@ -240,7 +252,8 @@ func stopDrain(ctx context.Context, c *Call) (any, error) {
 	return c.hostAction(ctx, hosts.ExitMaintenance, h.Name, words, nil)
 }
 
-// removeHost takes a host out of the cluster: what declares it is deleted, once nothing is left on it.
+// removeHost takes a host out of the cluster: what declares it is deleted, once nothing is left on
+// it.
 func removeHost(ctx context.Context, c *Call) (any, error) {
 	a, h, err := ofHost(c)
 	if err != nil {
@@ -257,7 +270,8 @@ func removeHost(ctx context.Context, c *Call) (any, error) {
 		}
 	}
 	if len(left) > 0 {
-		return nil, answer.Errorf("cannot remove host %s: daemons run there (%s); drain it first with 'ceph orch host drain %s'",
+		return nil, answer.Errorf("cannot remove host %s: daemons run there (%s); drain it first with 'ceph orch "+
+			"host drain %s'",
 			h.Name, strings.Join(left, ", "), h.Name)
 	}
 	for i := range c.View.Nodes {
@@ -266,9 +280,11 @@ func removeHost(ctx context.Context, c *Call) (any, error) {
 			continue
 		}
 		if len(n.Spec.Devices) > 0 && h.ModeOf() != api.HostDrain {
-			return nil, answer.Errorf("StorageNode %s gives devices of host %s to the cluster: drain the host first", n.Name, h.Name)
+			return nil, answer.Errorf("StorageNode %s gives devices of host %s to the cluster: drain the host first",
+				n.Name, h.Name)
 		}
-		if err := c.Client.Delete(ctx, object("StorageNode", n.Namespace, n.Name), client.Preconditions{UID: &n.UID}); client.IgnoreNotFound(err) != nil {
+		u := object("StorageNode", n.Namespace, n.Name)
+		if err := c.Client.Delete(ctx, u, client.Preconditions{UID: &n.UID}); client.IgnoreNotFound(err) != nil {
 			return nil, writing(err, "storagenode %s", n.Name)
 		}
 	}

@@ -33,8 +33,8 @@ type removal struct {
 // replace has an owner of its own, so that one is taken back alone.
 func manager(id string) string { return "ceph-orch.osd." + id }
 
-// removeOSDs names the devices of OSDs in exclude, or in replace, of what declares them. The planner
-// drains the OSDs, and asks Ceph before it destroys them.
+// removeOSDs names the devices of OSDs in exclude, or in replace, of what declares them. The
+// planner drains the OSDs, and asks Ceph before it destroys them.
 func removeOSDs(ctx context.Context, c *Call) (any, error) {
 	a, err := read[removal](c)
 	switch {
@@ -43,8 +43,8 @@ func removeOSDs(ctx context.Context, c *Call) (any, error) {
 	case a.Replace && a.NoDestroy:
 		return nil, answer.Errorf("--no-destroy is not supported: a number is kept by destroying the OSD that has it")
 	case a.DB || a.WAL:
-		return nil, answer.Errorf("replacing the disk of databases or logs is not supported: it takes each OSD that it serves; " +
-			"use 'ceph orch device replace'")
+		return nil, answer.Errorf("replacing the disk of databases or logs is not supported: it takes each OSD that " +
+			"it serves; use 'ceph orch device replace'")
 	}
 	field := "exclude"
 	if a.Replace {
@@ -80,19 +80,22 @@ func (c *Call) leave(id, field string, with []string) (spec.Write, string, error
 	}
 	device := deviceOf(d)
 	if device == "" {
-		return spec.Write{}, "", answer.Errorf("osd.%s has no device of its own: its StorageNode names a directory; remove it there", id)
+		return spec.Write{}, "", answer.Errorf("osd.%s has no device of its own: its StorageNode names a directory; "+
+			"remove it there", id)
 	}
 	for i := range c.View.Daemons {
 		other := &c.View.Daemons[i]
 		same := other.Spec.Host == d.Spec.Host && deviceOf(other) == device && other.Spec.Type == d.Spec.Type
 		if same && !slices.Contains(with, other.Spec.ID) && !slices.Contains(with, "osd."+other.Spec.ID) {
-			return spec.Write{}, "", answer.Errorf("osd.%s shares device %s with osd.%s: name both, because the device leaves as a whole",
+			return spec.Write{}, "", answer.Errorf("osd.%s shares device %s with osd.%s: name both, because the "+
+				"device leaves as a whole",
 				id, device, other.Spec.ID)
 		}
 	}
 	u := c.declares(d.Spec.Host, device)
 	if u == nil {
-		return spec.Write{}, "", answer.Errorf("no StorageNode or DriveGroup declares device %s of osd.%s: see 'holdfast why osd.%s'", device, id, id)
+		return spec.Write{}, "", answer.Errorf("no StorageNode or DriveGroup declares device %s of osd.%s: see "+
+			"'holdfast why osd.%s'", device, id, id)
 	}
 	if err := unstructured.SetNestedStringSlice(u.Object, []string{device}, "spec", field); err != nil {
 		return spec.Write{}, "", err
@@ -113,9 +116,10 @@ func deviceOf(d *api.Daemon) string {
 
 // declares is what declares a device of a host: a StorageNode or a DriveGroup; nil for none.
 func (c *Call) declares(host, device string) *unstructured.Unstructured {
+	claimed := func(d api.ClaimedDevice) bool { return d.ID == device }
 	for i := range c.View.Nodes {
 		n := &c.View.Nodes[i]
-		if n.Status.Host == host && slices.ContainsFunc(n.Status.Devices, func(d api.ClaimedDevice) bool { return d.ID == device }) {
+		if n.Status.Host == host && slices.ContainsFunc(n.Status.Devices, claimed) {
 			return object("StorageNode", n.Namespace, n.Name)
 		}
 	}
@@ -161,7 +165,8 @@ func addEntries(to, from *unstructured.Unstructured) {
 // applying is an Action that carries writes out.
 func (c *Call) applying(parameters map[string]api.ActionParameter) api.ActionSpec {
 	return api.ActionSpec{
-		Kind: apply.Kind, Target: "storagecluster/" + c.View.Cluster.Name, Cluster: c.View.Cluster.Name, Parameters: parameters,
+		Kind: apply.Kind, Target: "storagecluster/" + c.View.Cluster.Name, Cluster: c.View.Cluster.Name,
+		Parameters: parameters,
 	}
 }
 
@@ -189,7 +194,8 @@ func stopRemoval(ctx context.Context, c *Call) (any, error) {
 			return nil, err
 		}
 		if names(u, device) {
-			return nil, answer.Errorf("osd.%s still leaves: somebody else named device %s in exclude or replace of %s; change it there",
+			return nil, answer.Errorf("osd.%s still leaves: somebody else named device %s in exclude or replace of "+
+				"%s; change it there",
 				id, device, apply.NameOf(u))
 		}
 	}
@@ -225,7 +231,8 @@ func createOSDs(ctx context.Context, c *Call) (any, error) {
 	}
 	i := slices.IndexFunc(c.View.Nodes, func(n api.StorageNode) bool { return n.Status.Host == h.Name })
 	if i < 0 {
-		return nil, answer.Errorf("no StorageNode declares host %s: add it with 'ceph orch host add %s'", h.Name, h.Name)
+		return nil, answer.Errorf("no StorageNode declares host %s: add it with 'ceph orch host add %s'", h.Name,
+			h.Name)
 	}
 	n := &c.View.Nodes[i]
 	var writes []spec.Write
@@ -257,9 +264,13 @@ func oneHost(group map[string]any) (host string, paths []string, err error) {
 		inner = group
 	}
 	for field := range inner {
-		known := []string{"data_devices", "placement", "service_type", "service_id", "service_name", "filter_logic", "objectstore", "method"}
+		known := []string{
+			"data_devices", "placement", "service_type", "service_id", "service_name", "filter_logic", "objectstore",
+			"method",
+		}
 		if !slices.Contains(known, field) {
-			return "", nil, answer.Errorf("%s is not supported for one OSD: declare a drive group with 'ceph orch apply osd -i FILE'", field)
+			return "", nil, answer.Errorf("%s is not supported for one OSD: declare a drive group with 'ceph orch "+
+				"apply osd -i FILE'", field)
 		}
 	}
 	list, _, _ := unstructured.NestedSlice(inner, "data_devices", "paths")
@@ -274,7 +285,8 @@ func oneHost(group map[string]any) (host string, paths []string, err error) {
 		}
 	}
 	if host == "" || len(paths) == 0 {
-		return "", nil, answer.Errorf("the call names no host, or no device: use 'ceph orch daemon add osd HOST:DEVICE'")
+		return "", nil, answer.Errorf("the call names no host, or no device: use 'ceph orch daemon add osd " +
+			"HOST:DEVICE'")
 	}
 	return host, paths, nil
 }
@@ -282,7 +294,8 @@ func oneHost(group map[string]any) (host string, paths []string, err error) {
 // device is the device of a host by its path or identity.
 func device(h *api.Host, name string) (*api.Device, error) {
 	for i := range h.Status.Devices {
-		if d := &h.Status.Devices[i]; d.Path == name || d.ID == name || d.Serial != "" && d.Serial == name || slices.Contains(d.Links, name) {
+		d := &h.Status.Devices[i]
+		if d.Path == name || d.ID == name || d.Serial != "" && d.Serial == name || slices.Contains(d.Links, name) {
 			return d, nil
 		}
 	}
@@ -296,7 +309,8 @@ func freeDevice(h *api.Host, name string) (*api.Device, error) {
 		return nil, err
 	}
 	if taken := d.Taken(); taken != "" {
-		return nil, answer.Errorf("device %s of host %s is not free: %s; 'ceph orch device zap' erases one that no cluster uses", name, h.Name, taken)
+		return nil, answer.Errorf("device %s of host %s is not free: %s; 'ceph orch device zap' erases one that no "+
+			"cluster uses", name, h.Name, taken)
 	}
 	return d, nil
 }
@@ -318,7 +332,8 @@ func zap(ctx context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.onDevice(ctx, hostaction.Wipe, h.Name, d, fmt.Sprintf("zap of %s on host '%s'", a.Path, h.Name), map[string]api.ActionParameter{
+	words := fmt.Sprintf("zap of %s on host '%s'", a.Path, h.Name)
+	return c.onDevice(ctx, hostaction.Wipe, h.Name, d, words, map[string]api.ActionParameter{
 		hostaction.ParamConfirm: api.ActionParameter(d.ID),
 	})
 }
@@ -357,8 +372,10 @@ func light(ctx context.Context, c *Call) (any, error) {
 		}
 		one := *c
 		one.ID = fmt.Sprintf("%.10s%d", c.ID, i)
-		said, err := one.onDevice(ctx, hostaction.Light, h.Name, d, fmt.Sprintf("%s light of %s on host %s: %s", a.Light, d.Path, h.Name, state),
-			map[string]api.ActionParameter{hostaction.ParamLight: api.ActionParameter(a.Light), hostaction.ParamState: api.ActionParameter(state)})
+		task := fmt.Sprintf("%s light of %s on host %s: %s", a.Light, d.Path, h.Name, state)
+		said, err := one.onDevice(ctx, hostaction.Light, h.Name, d, task, map[string]api.ActionParameter{
+			hostaction.ParamLight: api.ActionParameter(a.Light), hostaction.ParamState: api.ActionParameter(state),
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -418,7 +435,8 @@ func replaceDevice(ctx context.Context, c *Call) (any, error) {
 		}
 	}
 	if len(ids) == 0 {
-		return nil, answer.Errorf("no OSD of cluster %s is on device %s of host %s", c.View.Cluster.Name, a.Device, h.Name)
+		return nil, answer.Errorf("no OSD of cluster %s is on device %s of host %s", c.View.Cluster.Name, a.Device,
+			h.Name)
 	}
 	next := *c
 	next.Args, err = json.Marshal(map[string]any{"osd_ids": ids, "replace": !a.Clear})

@@ -35,8 +35,8 @@ func (c *Call) setMode(ctx context.Context, mode api.ClusterMode) error {
 	return nil
 }
 
-// removeService deletes what declares a service. Its data stays, whatever its deletionPolicy says. A
-// service that there is not is no error: 'ceph nfs cluster rm' asks to remove one that may not be
+// removeService deletes what declares a service. Its data stays, whatever its deletionPolicy says.
+// A service that there is not is no error: 'ceph nfs cluster rm' asks to remove one that may not be
 // there.
 func removeService(ctx context.Context, c *Call) (any, error) {
 	a, err := read[struct {
@@ -49,7 +49,8 @@ func removeService(ctx context.Context, c *Call) (any, error) {
 	kind, id, _ := strings.Cut(a.Name, ".")
 	switch kind {
 	case "mon", "mgr":
-		return nil, answer.Errorf("the service %s cannot be removed: the cluster needs it; lower its count with 'ceph orch apply %s'", kind, kind)
+		return nil, answer.Errorf("the service %s cannot be removed: the cluster needs it; lower its count with "+
+			"'ceph orch apply %s'", kind, kind)
 	case "osd":
 		return c.removeGroup(ctx, id, a.Force)
 	}
@@ -89,8 +90,10 @@ func (c *Call) deleteRetained(ctx context.Context, r api.Resource) error {
 	if err != nil || there == nil || there.GetDeletionTimestamp() != nil {
 		return err
 	}
-	if policy, _, _ := unstructured.NestedString(there.Object, "spec", "deletionPolicy"); policy == string(api.DeletionWipe) {
-		if err := unstructured.SetNestedField(u.Object, string(api.DeletionRetain), "spec", "deletionPolicy"); err != nil {
+	policy, _, _ := unstructured.NestedString(there.Object, "spec", "deletionPolicy")
+	if policy == string(api.DeletionWipe) {
+		retain := string(api.DeletionRetain)
+		if err := unstructured.SetNestedField(u.Object, retain, "spec", "deletionPolicy"); err != nil {
 			return err
 		}
 		if err := apply.Object(ctx, c.Client, u, "ceph-orch.remove", true); err != nil {
@@ -98,7 +101,8 @@ func (c *Call) deleteRetained(ctx context.Context, r api.Resource) error {
 		}
 	}
 	uid := there.GetUID()
-	return writing(client.IgnoreNotFound(c.Client.Delete(ctx, u, client.Preconditions{UID: &uid})), "%s", apply.NameOf(u))
+	return writing(client.IgnoreNotFound(c.Client.Delete(ctx, u, client.Preconditions{UID: &uid})), "%s",
+		apply.NameOf(u))
 }
 
 // removeGroup deletes a drive group without OSDs. One with OSDs takes no more disks, if the call is
@@ -111,8 +115,8 @@ func (c *Call) removeGroup(ctx context.Context, id string, force bool) (any, err
 		case len(g.Status.Devices) == 0:
 			return "Removed service osd." + id, c.deleteRetained(ctx, g)
 		case !force:
-			return nil, answer.Errorf("drive group osd.%s has OSDs on %d devices, which stay when it is removed: use --force, "+
-				"or remove them with 'ceph orch osd rm'", id, len(g.Status.Devices))
+			return nil, answer.Errorf("drive group osd.%s has OSDs on %d devices, which stay when it is removed: use "+
+				"--force, or remove them with 'ceph orch osd rm'", id, len(g.Status.Devices))
 		}
 		return fmt.Sprintf("Service osd.%s takes no more disks; its OSDs stay", id), c.hold(ctx, g, api.NewDevicesHold)
 	}

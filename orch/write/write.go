@@ -1,6 +1,6 @@
 // Package write carries out the calls of 'ceph orch' that change something: as an Action, or as one
-// write of an object. It writes in the name of the orchestrator of the cluster (wire.User), and with
-// no other right.
+// write of an object. It writes in the name of the orchestrator of the cluster (wire.User), and
+// with no other right.
 package write
 
 import (
@@ -28,6 +28,11 @@ import (
 type Home interface {
 	// View is a cluster as the leader's caches have it; see engine.Store.
 	View(ctx context.Context, cluster types.NamespacedName) (*engine.View, error)
+	Asked
+}
+
+// Asked answers questions about what would be. A leader.Asked is one.
+type Asked interface {
 	// Propose says what would come of a request; see leader.Asked.
 	Propose(ctx context.Context, r propose.Request, most time.Duration) (*propose.Proposal, error)
 	// Suppose says what the plan would be if the view were another one; see leader.Asked.
@@ -137,8 +142,8 @@ func read[T any](c *Call) (T, error) {
 func (c *Call) host(name string) (*api.Host, error) {
 	i := slices.IndexFunc(c.View.Hosts, func(h api.Host) bool { return h.Name == name })
 	if i < 0 {
-		return nil, answer.Errorf("host %s does not exist: it has not joined Holdfast; make a token with 'holdfast token create', "+
-			"and run 'holdfast agent join' there", name)
+		return nil, answer.Errorf("host %s does not exist: it has not joined Holdfast; make a token with 'holdfast "+
+			"token create', and run 'holdfast agent join' there", name)
 	}
 	return &c.View.Hosts[i], nil
 }
@@ -147,14 +152,15 @@ func (c *Call) host(name string) (*api.Host, error) {
 func (c *Call) usedHost(name string) (*api.Host, error) {
 	h, err := c.host(name)
 	if err == nil && !c.View.UsedHosts()[name] {
-		return nil, answer.Errorf("host %s is no host of cluster %s: add it with 'ceph orch host add %s'", name, c.View.Cluster.Name, name)
+		return nil, answer.Errorf("host %s is no host of cluster %s: add it with 'ceph orch host add %s'", name,
+			c.View.Cluster.Name, name)
 	}
 	return h, err
 }
 
 const (
-	// seenWithin bounds the wait for the leader's own caches after a write, and lookEvery is between
-	// two looks.
+	// seenWithin bounds the wait for the leader's own caches after a write, and lookEvery is
+	// between two looks.
 	seenWithin, lookEvery = 500 * time.Millisecond, 10 * time.Millisecond
 )
 

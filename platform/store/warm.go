@@ -20,19 +20,29 @@ const warmTimeout = 15 * time.Second
 func Warm(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
-	scheme, err := newScheme()
+	c, err := Client(config)
 	if err != nil {
 		return err
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: newMapper()})
-	if err != nil {
-		return fmt.Errorf("while preparing the client of the API: %w", err)
 	}
 	var group errgroup.Group
 	for _, kind := range append(namespaced(), hostKind()) {
 		group.Go(func() error { return warm(ctx, c, kind) })
 	}
 	return group.Wait()
+}
+
+// Client returns a client for the kinds that a Store reads and writes. It asks the API server for
+// none of them.
+func Client(config *rest.Config) (client.Client, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: newMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
+	}
+	return c, nil
 }
 
 // warm asks for one object of a kind, in the form in which a Store reads it: the API server

@@ -35,8 +35,8 @@ func TestDisks(t *testing.T) {
 	b.noOrphans()
 }
 
-// numberKept replaces a disk that works: its data moves, and Ceph keeps the number of its OSD for the next one on
-// the host, here on the same disk.
+// numberKept replaces a disk that works: its data moves, and Ceph keeps the number of its OSD for
+// the next one on the host, here on the same disk.
 func (b *bed) numberKept(wanted home.Spec) {
 	h := b.Lab.Host(3)
 	disk := h.Disk(1).ID()

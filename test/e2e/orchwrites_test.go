@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/home"
 )
 
-// TestOrchWrites runs a session of 'ceph orch' on a real cluster of four hosts, of which one has yet to be added: each command
-// with what it has to answer.
+// TestOrchWrites runs a session of 'ceph orch' on a real cluster of four hosts, of which one has
+// yet to be added: each command with what it has to answer.
 func TestOrchWrites(t *testing.T) {
 	begin(t)
 	b := newBed(t, 4, 2)
@@ -23,8 +23,9 @@ func TestOrchWrites(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"hosts", s.hosts}, {"osds", s.osds}, {"mons and mgrs", s.monsAndMgrs}, {"file systems", s.filesystems}, {"gateways", s.gateways},
-		{"daemons", s.daemonsAndServices}, {"drive groups", s.driveGroups}, {"maintenance", s.maintenance},
+		{"hosts", s.hosts}, {"osds", s.osds}, {"mons and mgrs", s.monsAndMgrs}, {"file systems", s.filesystems},
+		{"gateways", s.gateways}, {"daemons", s.daemonsAndServices},
+		{"drive groups", s.driveGroups}, {"maintenance", s.maintenance},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { b.T = t; part.do() }) {
 			break
@@ -34,7 +35,8 @@ func TestOrchWrites(t *testing.T) {
 	b.noOrphans()
 }
 
-// orchManifest declares a cluster without the numbers that 'ceph orch' is to set, on all hosts but the last.
+// orchManifest declares a cluster without the numbers that 'ceph orch' is to set, on all hosts but
+// the last.
 func orchManifest(b *bed) string {
 	wanted := home.SpecFor(b.Lab, 3, 2, 2)
 	wanted.Interval = "2s"
@@ -136,7 +138,8 @@ func (s *session) monsAndMgrs() {
 	s.becomes("orch ls mgr", "2/2")
 	s.refuses("orch rm mon", "mon")
 	s.says("orch rm nosuch", "Invalid service 'nosuch'")
-	s.refuses("orch apply -i "+s.file("unknown.yaml", "service_type: mds\nservice_id: home\nplacement: {count: 2}\nspec: {bogus: 1}\n"), "bogus")
+	unknown := "service_type: mds\nservice_id: home\nplacement: {count: 2}\nspec: {bogus: 1}\n"
+	s.refuses("orch apply -i "+s.file("unknown.yaml", unknown), "bogus")
 	export := s.says("orch ls --export", "service_type: mon")
 	before := s.cluster()
 	s.says("orch apply -i " + s.file("export.yaml", export))
@@ -306,7 +309,8 @@ func (s *session) daemonsAndServices() {
 }
 
 func (s *session) driveGroups() {
-	const group = "service_type: osd\nservice_id: h4_all\nplacement: {hosts: [h4]}\nspec:\n  data_devices: {all: true}\n"
+	const group = "service_type: osd\nservice_id: h4_all\nplacement: {hosts: [h4]}\n" +
+		"spec:\n  data_devices: {all: true}\n"
 	file := s.file("group.yaml", group)
 	s.says("orch apply -i "+file+" --dry-run", "OSDSPEC", "h4_all", "h4")
 	if out := s.says("orch ls osd"); strings.Contains(out, "h4_all") {
