@@ -49,8 +49,8 @@ type Server struct {
 	host     *endpoints.Servers
 	stopHost context.CancelFunc
 	hostDone sync.WaitGroup
-	// rotating is the state of the authority's rotation that this server follows, while there is one; etcdTrusts are the
-	// authorities that the member of etcd believes.
+	// rotating is the state of the authority's rotation that this server follows, while there is one;
+	// etcdTrusts are the authorities that the member of etcd believes.
 	rotating   atomic.Pointer[corev1.Secret]
 	etcdTrusts []string
 	running    context.Context //nolint:containedctx // the server's own life, which no call of it bounds

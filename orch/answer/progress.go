@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -19,10 +19,11 @@ const endedFor = time.Minute
 // Progress tells of the Actions that 'ceph orch' of a cluster asked for.
 func Progress(view *engine.View, now time.Time) []wire.Progress {
 	all := []wire.Progress{}
+	orch := wire.User(types.NamespacedName{Namespace: view.Cluster.Namespace, Name: view.Cluster.Name})
 	for i := range view.Actions {
 		a := &view.Actions[i]
 		ended := a.Status.Finished != nil && now.Sub(a.Status.Finished.Time) > endedFor
-		if a.Spec.Requester == wire.User(client.ObjectKeyFromObject(view.Cluster)) && !ended {
+		if a.Spec.Requester == orch && !ended {
 			all = append(all, progressOf(a))
 		}
 	}
