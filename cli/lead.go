@@ -14,11 +14,14 @@ import (
 	"github.com/holdfast-storage/holdfast/control"
 	election "github.com/holdfast-storage/holdfast/control/leader"
 	"github.com/holdfast-storage/holdfast/control/rotation"
+	"github.com/holdfast-storage/holdfast/driver/ceph/leaving"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/orch/apply"
 	orch "github.com/holdfast-storage/holdfast/orch/server"
+	"github.com/holdfast-storage/holdfast/orch/write"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 	"github.com/holdfast-storage/holdfast/platform/store"
 )
@@ -65,7 +68,9 @@ func lead(
 	end := func() {}
 	defer func() { end() }()
 	c.Ready = func(asked *leader.Asked) {
-		end = server.Leads.Lead(orch.New(store, asked, clients, server.Name(), log.With("part", "orch")))
+		calls := orch.New(store, asked, clients, server.Name(), log.With("part", "orch"))
+		calls.Leaving = func(v *engine.View) write.Leaving { return leaving.Of(v) }
+		end = server.Leads.Lead(calls)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })

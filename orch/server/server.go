@@ -66,6 +66,8 @@ type Handler struct {
 	// Home and Clients carry out calls that change something. Nil: there are no such calls.
 	Home    write.Home
 	Clients *Clients
+	// Leaving is that of a write.Call.
+	Leaving func(*engine.View) write.Leaving
 	// Leader is the name of this leader.
 	Leader string
 	Log    *slog.Logger
@@ -143,5 +145,6 @@ func (h *Handler) answer(
 	if err != nil {
 		return nil, err
 	}
-	return write.Do(ctx, method, &write.Call{Call: call, Home: h.Home, Client: c, ID: id, Log: h.Log})
+	w := write.Call{Call: call, Home: h.Home, Leaving: h.Leaving, Client: c, ID: id, Log: h.Log}
+	return write.Do(ctx, method, &w)
 }

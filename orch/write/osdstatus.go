@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/driver/ceph/leaving"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
 	"github.com/holdfast-storage/holdfast/orch/apply"
@@ -31,6 +30,14 @@ type pgCounter interface {
 	PGsOn(osd string) (count int, known bool)
 }
 
+// Leaving tells which OSDs of a cluster do not stay; see driver/ceph/leaving.Set.
+type Leaving interface {
+	// Place says whether a device leaves.
+	Place(at drives.Place) bool
+	// Replaced says whether Ceph keeps the number of an OSD that leaves; was is whether it did so.
+	Replaced(d *api.Daemon, was bool) bool
+}
+
 // unknownPGs stands for a number of placement groups that Ceph does not say.
 const unknownPGs = -1
 
@@ -42,7 +49,7 @@ func removalStatus(ctx context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	going := leaving.Of(view)
+	going := c.Leaving(view)
 	for i := range view.Daemons {
 		d := &view.Daemons[i]
 		if spec.TypeOf(d) != "osd" || len(d.Spec.Devices) == 0 {

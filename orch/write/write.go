@@ -45,6 +45,8 @@ type Asked interface {
 type Call struct {
 	answer.Call
 	Home Home
+	// Leaving finds out which OSDs do not stay.
+	Leaving func(*engine.View) Leaving
 	// Client reads and writes in the name of 'ceph orch' of the cluster.
 	Client client.Client
 	// ID tells this request from others: one that is sent twice is done once.
