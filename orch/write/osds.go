@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -342,11 +343,25 @@ func (c *Call) onDevice(
 	ctx context.Context, kind, host string, d *api.Device, words string, parameters map[string]api.ActionParameter,
 ) (string, error) {
 	action := api.ActionSpec{Kind: kind, Target: "device/" + d.ID, Host: host, Parameters: parameters}
-	return c.start(ctx, action, words, accepted)
+	enough := accepted
+	if kind == hostaction.Light { // it ends at once, or is refused: a slot may have no light
+		enough = func(*api.Action) bool { return false }
+	}
+	return c.start(ctx, action, words, enough)
 }
 
-// light switches the lights of disks.
+// light switches the lights of disks. 'ceph device light' shows results alone, and hides errors: what
+// is refused is a result, too.
 func light(ctx context.Context, c *Call) (any, error) {
+	words, err := c.lights(ctx)
+	var refused *answer.Error
+	if errors.As(told(err), &refused) {
+		return append(words, refused.Message), nil
+	}
+	return words, err
+}
+
+func (c *Call) lights(ctx context.Context) ([]string, error) {
 	a, err := read[struct {
 		Light     string            `json:"ident_fault"`
 		On        bool              `json:"on"`
