@@ -188,11 +188,19 @@ func okToStop(ctx context.Context, c *Call) (any, error) {
 		return nil, answer.Errorf("it is not known whether host %s may stop: %s", h.Name, view.Errors[0].Message)
 	}
 	for _, d := range plan.Decisions {
-		if d.Object == "host/"+h.Name && (d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait) {
+		if d.Object == "host/"+h.Name && against(d) {
 			return nil, answer.Errorf("host %s may not stop now: %s", h.Name, d.Message)
 		}
 	}
 	return fmt.Sprintf("It is presumed safe to stop host %s", h.Name), nil
+}
+
+// underWay are the reasons for which a host waits that enters maintenance and may: its own daemons.
+var underWay = []api.Reason{api.ReasonHandingOver, api.ReasonConfiguring, api.ReasonStopping}
+
+// against says whether a decision speaks against stopping a host.
+func against(d api.Decision) bool {
+	return d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait && !slices.Contains(underWay, d.Reason)
 }
 
 func enterMaintenance(ctx context.Context, c *Call) (any, error) {
