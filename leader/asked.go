@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -38,8 +39,13 @@ func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Durati
 		return nil, err
 	}
 	observe := func(ctx context.Context, d engine.Driver, v *engine.View, secrets engine.SecretReader) (any, error) {
-		system, _, err := a.all[d.Type()].Look(ctx, v, secrets, most)
-		return system, err
+		ctx, cancel := context.WithTimeout(ctx, most)
+		defer cancel()
+		view := *v // who is not waited for any more goes on with a view of its own
+		return within(ctx, func() (any, error) {
+			system, _, err := a.all[d.Type()].Look(ctx, &view, secrets, most)
+			return system, err
+		})
 	}
 	home := propose.Home{
 		Objects: objects, Drivers: a.proposing.Drivers, Kinds: a.proposing.Kinds, Secrets: a.proposing.Plans.Secrets,
@@ -48,10 +54,47 @@ func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Durati
 	return propose.Make(ctx, home, r)
 }
 
+// errTooSlow says that a storage system is not waited for any longer.
+var errTooSlow = errors.New("the storage system does not answer in time; try again")
+
+// within returns what ask finds, or an error when ctx ends first: a storage system that hangs may take
+// longer, and whoever asked has to be told before.
+func within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	type found struct {
+		is  T
+		err error
+	}
+	answer := make(chan found, 1)
+	go func() {
+		defer func() {
+			if fault := recover(); fault != nil {
+				answer <- found{err: fmt.Errorf("fault in Holdfast: %v\n%s", fault, debug.Stack())}
+			}
+		}()
+		is, err := ask()
+		answer <- found{is, err}
+	}()
+	select {
+	case f := <-answer:
+		return f.is, f.err
+	case <-ctx.Done():
+		var none T
+		return none, errTooSlow
+	}
+}
+
 // Suppose asks what the plan of a cluster would be if its view were another one; see
-// engine.Orchestrator.Suppose.
+// engine.Orchestrator.Suppose. It returns when ctx ends, whether the storage system has answered or not.
 func (a *Asked) Suppose(
 	ctx context.Context, of api.StorageType, cluster types.NamespacedName, change func(*engine.View),
 ) (*engine.View, *engine.Plan, error) {
-	return a.all[of].Suppose(ctx, cluster, change)
+	type supposed struct {
+		view *engine.View
+		plan *engine.Plan
+	}
+	s, err := within(ctx, func() (supposed, error) {
+		view, plan, err := a.all[of].Suppose(ctx, cluster, change)
+		return supposed{view, plan}, err
+	})
+	return s.view, s.plan, err
 }

@@ -312,6 +312,7 @@ func (s *session) driveGroups() {
 	const group = "service_type: osd\nservice_id: h4_all\nplacement: {hosts: [h4]}\n" +
 		"spec:\n  data_devices: {all: true}\n"
 	file := s.file("group.yaml", group)
+	s.becomes("orch apply -i "+file+" --dry-run", "h4_all") // a mgr that has just started says nothing of OSDs
 	s.says("orch apply -i "+file+" --dry-run", "OSDSPEC", "h4_all", "h4")
 	if out := s.says("orch ls osd"); strings.Contains(out, "h4_all") {
 		s.Errorf("a dry run declares a drive group:\n%s", out)
