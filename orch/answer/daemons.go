@@ -51,7 +51,8 @@ func daemons(c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, silent, osds, now := list{}, c.silent(), c.groupsOfOSDs(), quote(stamp(c.Now))
+	rows, now := list{field: "last_refresh"}, quote(stamp(c.Now))
+	silent, osds := c.silent(), c.groupsOfOSDs()
 	for i := range c.View.Daemons {
 		d := &c.View.Daemons[i]
 		if !is(a.Host, d.Spec.Host) || !is(a.ID, d.Spec.ID) || !is(a.Type, spec.TypeOf(d)) ||
@@ -66,9 +67,9 @@ func daemons(c *Call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows.add(row, "last_refresh", refreshed)
+		rows.add(row, refreshed)
 	}
-	return rows.done(), nil
+	return rows.text(), nil
 }
 
 // is says whether something is as it is asked for; nothing is asked for by an empty text.

@@ -65,7 +65,7 @@ func devices(c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	listens, now, rows := c.addresses(), stamp(c.Now), list{}
+	listens, now, rows := c.addresses(), stamp(c.Now), list{field: "devices"}
 	for _, h := range c.used() {
 		labels := labels(h)
 		if !a.Filter.wants(h.Name, labels) {
@@ -79,9 +79,9 @@ func devices(c *Call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows.add(row, "devices", devices)
+		rows.add(row, devices)
 	}
-	return rows.done(), nil
+	return rows.text(), nil
 }
 
 func devicesOf(h *api.Host) []Device {

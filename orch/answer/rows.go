@@ -57,25 +57,31 @@ func (r *Rows) keep(id types.UID, made row) {
 	r.kept[id] = made
 }
 
-// list writes a list of JSON objects.
-type list struct{ text []byte }
-
-// add adds an object, and one field to it whose value is JSON.
-func (l *list) add(object []byte, field string, value []byte) {
-	before := byte(',')
-	if len(l.text) == 0 {
-		before = '['
-	}
-	l.text = append(l.text, before)
-	l.text = append(l.text, object[:len(object)-1]...)
-	l.text = append(append(append(l.text, `,"`...), field...), `":`...)
-	l.text = append(append(l.text, value...), '}')
+// list is a list of JSON objects, with a field more in each.
+type list struct {
+	field string
+	items []item
+	size  int
 }
 
-// done is the whole list.
-func (l *list) done() json.RawMessage {
-	if len(l.text) == 0 {
-		return json.RawMessage("[]")
+type item struct{ object, value []byte }
+
+// add adds an object, and the value of the field, which is JSON.
+func (l *list) add(object, value []byte) {
+	l.items = append(l.items, item{object, value})
+	l.size += len(object) + len(value)
+}
+
+// text is the whole list. Its memory is taken at once.
+func (l *list) text() json.RawMessage {
+	between := `,"` + l.field + `":`
+	text := append(make(json.RawMessage, 0, len("[]")+l.size+len(l.items)*len(between+",")), '[')
+	for n, i := range l.items {
+		if n > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(text, i.object[:len(i.object)-1]...), between...)
+		text = append(append(text, i.value...), '}')
 	}
-	return append(l.text, ']')
+	return append(text, ']')
 }
