@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -86,6 +87,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status, text = http.StatusOK, old
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // an error means that the mgr is gone
 }
@@ -106,16 +108,34 @@ func (h *handler) ask(ctx context.Context, method, id string, body []byte) (stat
 		return 0, nil, err
 	}
 	defer response.Body.Close()
-	if text, err = io.ReadAll(io.LimitReader(response.Body, maxReply)); err != nil {
+	if text, err = readReply(response); err != nil {
 		return 0, nil, err
 	}
 	return response.StatusCode, inEnvelope(response.StatusCode, text), nil
 }
 
+// readReply reads a whole reply, into memory of its size where the server says it.
+func readReply(response *http.Response) ([]byte, error) {
+	if n := response.ContentLength; n > 0 && n <= maxReply {
+		text := make([]byte, n)
+		_, err := io.ReadFull(response.Body, text)
+		return text, err
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
+	if err == nil && len(text) > maxReply {
+		err = fmt.Errorf("the answer has more than %d bytes", maxReply)
+	}
+	return text, err
+}
+
 // inEnvelope makes a wire.Reply of what a server answers by itself, such as that it lets nobody in.
+// A result is not decoded: it may be large.
 func inEnvelope(status int, text []byte) []byte {
+	if status == http.StatusOK && wire.HasResult(text) {
+		return text
+	}
 	var reply wire.Reply
-	if json.Unmarshal(text, &reply) == nil && (reply.Error != "" || status == http.StatusOK && reply.Result != nil) {
+	if json.Unmarshal(text, &reply) == nil && reply.Error != "" {
 		return text
 	}
 	var said metav1.Status

@@ -32,6 +32,8 @@ type Call struct {
 	Leader string
 	// Args are the arguments by the names that the interface gives them, as JSON.
 	Args json.RawMessage
+	// Rows keeps what was encoded. Nil keeps nothing.
+	Rows *Rows
 }
 
 // methods are those that change nothing.
@@ -51,7 +53,7 @@ var methods = map[string]func(c *Call) (any, error){
 // Methods are the names of the methods that Answer knows, sorted.
 func Methods() []string { return slices.Sorted(maps.Keys(methods)) }
 
-// Answer answers a call. The result is made for JSON. Each error is an *Error.
+// Answer answers a call. The result is made for JSON, or is JSON, a json.RawMessage.
 func Answer(method string, c *Call) (any, error) {
 	answer, known := methods[method]
 	if !known {

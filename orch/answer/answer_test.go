@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -54,12 +55,31 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// describedDaemon is a row of list_daemons.
+type describedDaemon struct {
+	Daemon
+	LastRefresh string `json:"last_refresh"`
+}
+
+// rowsOf reads a list that is JSON.
+func rowsOf[T any](t *testing.T, method string, c *Call) (rows []T) {
+	t.Helper()
+	got, err := Answer(method, c)
+	text, ok := got.(json.RawMessage)
+	if err != nil || !ok {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := json.Unmarshal(text, &rows); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return rows
+}
+
 // TestDaemons: the state of a daemon on a host that is disconnected is unknown, since then.
 func TestDaemons(t *testing.T) {
-	got, err := Answer("list_daemons", call("{}"))
-	rows, ok := got.([]Daemon)
-	if err != nil || !ok || len(rows) != 4 {
-		t.Fatalf("%+v, %v", got, err)
+	rows := rowsOf[describedDaemon](t, "list_daemons", call("{}"))
+	if len(rows) != 4 {
+		t.Fatalf("%+v", rows)
 	}
 	for i, want := range []int{statusUnknown, statusError, statusStopped, statusStarting} {
 		if rows[i].Status != want || rows[i].StatusText == "" {
@@ -69,8 +89,48 @@ func TestDaemons(t *testing.T) {
 	if rows[0].LastRefresh != "1970-01-01T00:00:07.000000Z" || rows[3].LastRefresh != "1970-01-01T00:01:00.000000Z" {
 		t.Errorf("%s, %s", rows[0].LastRefresh, rows[3].LastRefresh)
 	}
-	if got, err := Answer("list_daemons", call(`{"host": "well", "later": 1}`)); err != nil || len(got.([]Daemon)) != 1 {
-		t.Errorf("%+v, %v", got, err)
+	for args, count := range map[string]int{
+		`{"host": "well", "later": 1}`: 1, `{"daemon_type": "osd"}`: 0, `{"daemon_type": "mgr"}`: 4, `{"daemon_id": "served"}`: 1,
+	} {
+		if rows := rowsOf[describedDaemon](t, "list_daemons", call(args)); len(rows) != count {
+			t.Errorf("%s: %+v", args, rows)
+		}
+	}
+}
+
+// inventory is a row of get_inventory.
+type inventory struct {
+	Inventory
+	Devices []Device `json:"devices"`
+}
+
+// TestRows: a row that was encoded is of the object's version, and of what else it depends on; the
+// time in it is that of the answer.
+func TestRows(t *testing.T) {
+	c := call("{}")
+	c.Rows = &Rows{}
+	host, daemon := &c.View.Hosts[3], &c.View.Daemons[3]
+	host.UID, host.ResourceVersion, daemon.UID, daemon.ResourceVersion = "h", "1", "d", "1"
+	host.Status.Devices = []api.Device{{ID: "sda", Kind: api.DeviceDisk, Availability: api.DeviceAvailable}}
+	ask := func() (inventory, describedDaemon) {
+		return rowsOf[inventory](t, "get_inventory", c)[3], rowsOf[describedDaemon](t, "list_daemons", c)[3]
+	}
+	if i, d := ask(); len(i.Devices) != 1 || i.Devices[0].Path != "sda" || i.Addr != "10.0.0.9" || d.Status != statusStarting {
+		t.Fatalf("%+v, %+v", i, d)
+	}
+	host.Status.Devices[0].Path, daemon.Status.State, c.Now = "/dev/sda", api.DaemonRunning, time.Unix(90, 0)
+	const now = "1970-01-01T00:01:30.000000Z"
+	if i, d := ask(); i.Devices[0].Path != "sda" || d.Status != statusStarting || i.Created != now || d.LastRefresh != now {
+		t.Errorf("encoded again, or not of now: %+v, %+v", i, d)
+	}
+	host.ResourceVersion, daemon.ResourceVersion = "2", "2"
+	if i, d := ask(); i.Devices[0].Path != "/dev/sda" || d.Status != statusRunning {
+		t.Errorf("not of the new version: %+v, %+v", i, d)
+	}
+	silent := metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}
+	host.Status.Conditions, daemon.Spec.Parameters = []metav1.Condition{silent}, map[string]string{paramAddress: "10.0.0.7"}
+	if i, d := ask(); d.Status != statusUnknown || i.Addr != "10.0.0.7" {
+		t.Errorf("not as beside it: %+v, %+v", i, d)
 	}
 }
 

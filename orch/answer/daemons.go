@@ -23,7 +23,7 @@ const (
 	statusStarting = 2
 )
 
-// Daemon is a DaemonDescription.
+// Daemon is a DaemonDescription. last_refresh is added to it as it is encoded.
 type Daemon struct {
 	Type    string `json:"daemon_type"`
 	ID      string `json:"daemon_id"`
@@ -31,15 +31,14 @@ type Daemon struct {
 	Service string `json:"service_name"`
 	Version string `json:"version,omitempty"`
 	// Status is never missing: the module prometheus of Ceph 20 reads it as a number.
-	Status      int    `json:"status"`
-	StatusText  string `json:"status_desc"`
-	Active      bool   `json:"is_active"`
-	IP          string `json:"ip,omitempty"`
-	Ports       []int  `json:"ports,omitempty"`
-	Affinity    string `json:"osdspec_affinity,omitempty"`
-	Created     string `json:"created,omitempty"`
-	Started     string `json:"started,omitempty"`
-	LastRefresh string `json:"last_refresh,omitempty"`
+	Status     int    `json:"status"`
+	StatusText string `json:"status_desc"`
+	Active     bool   `json:"is_active"`
+	IP         string `json:"ip,omitempty"`
+	Ports      []int  `json:"ports,omitempty"`
+	Affinity   string `json:"osdspec_affinity,omitempty"`
+	Created    string `json:"created,omitempty"`
+	Started    string `json:"started,omitempty"`
 }
 
 func daemons(c *Call) (any, error) {
@@ -52,58 +51,83 @@ func daemons(c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := []Daemon{}
-	for _, row := range c.daemons() {
-		if is(a.Service, row.Service) && is(a.Type, row.Type) && is(a.ID, row.ID) && is(a.Host, row.Host) {
-			rows = append(rows, row)
+	rows, now := list{field: "last_refresh"}, quote(stamp(c.Now))
+	silent, osds := c.silent(), c.groupsOfOSDs()
+	for i := range c.View.Daemons {
+		d := &c.View.Daemons[i]
+		if !is(a.Host, d.Spec.Host) || !is(a.ID, d.Spec.ID) || !is(a.Type, spec.TypeOf(d)) ||
+			!is(a.Service, spec.ServiceOf(d, osds[d.Name])) {
+			continue
 		}
+		made, with, refreshed := describe, "", now
+		if heard, is := silent[d.Spec.Host]; is {
+			made, with, refreshed = describeSilent, "silent ", quote(heard)
+		}
+		row, err := c.Rows.of(d, with+osds[d.Name], func() any { return made(d, osds[d.Name]) })
+		if err != nil {
+			return nil, err
+		}
+		rows.add(row, refreshed)
 	}
-	return rows, nil
+	return rows.text(), nil
 }
 
 // is says whether something is as it is asked for; nothing is asked for by an empty text.
 func is(asked, has string) bool { return asked == "" || asked == has }
 
-func (c *Call) daemons() []Daemon {
-	silent := map[string]string{}
+// quote makes JSON of a text without special characters.
+func quote(text string) []byte { return []byte(`"` + text + `"`) }
+
+// silent are the hosts whose agents are disconnected, and since when.
+func (c *Call) silent() map[string]string {
+	all := map[string]string{}
 	for i := range c.View.Hosts {
 		if since, is := c.View.Hosts[i].SilentSince(); is {
-			silent[c.View.Hosts[i].Name] = stamp(since)
+			all[c.View.Hosts[i].Name] = stamp(since)
 		}
 	}
-	osds := c.groupsOfOSDs()
-	rows := []Daemon{}
-	for i := range c.View.Daemons {
-		d := &c.View.Daemons[i]
-		row := describe(d, osds)
-		row.Created, row.LastRefresh = stamp(d.CreationTimestamp.Time), stamp(c.Now)
-		if heard, is := silent[d.Spec.Host]; is {
-			row.Status, row.LastRefresh = statusUnknown, heard
-			row.StatusText = "unknown: the agent of the host is disconnected"
-		}
-		rows = append(rows, row)
-	}
-	return rows
+	return all
 }
 
-// describe describes a daemon by itself.
-func describe(d *api.Daemon, osds map[string]string) Daemon {
+// describe describes a daemon by itself. group is that of an OSD.
+func describe(d *api.Daemon, group string) Daemon {
 	row := Daemon{Type: spec.TypeOf(d), ID: d.Spec.ID, Host: d.Spec.Host, Version: d.Status.Version}
 	row.IP = d.Spec.Parameters[paramAddress]
-	row.Affinity = osds[d.Name]
-	row.Service = spec.ServiceOf(d, row.Affinity)
+	row.Affinity, row.Service, row.Ports = group, spec.ServiceOf(d, group), ports(d)
 	row.Status, row.StatusText = statusOf(d)
+	row.Created = stamp(d.CreationTimestamp.Time)
 	if d.Status.Started != nil {
 		row.Started = stamp(d.Status.Started.Time)
 	}
-	if u, err := url.Parse(d.Spec.Parameters[rgw.ParamURL]); err == nil {
-		if _, port, err := net.SplitHostPort(u.Host); err == nil {
-			if n, err := strconv.Atoi(port); err == nil {
-				row.Ports = []int{n}
-			}
-		}
-	}
 	return row
+}
+
+// describeSilent describes a daemon of a host whose agent is disconnected.
+func describeSilent(d *api.Daemon, group string) Daemon {
+	row := describe(d, group)
+	row.Status, row.StatusText = statusUnknown, "unknown: the agent of the host is disconnected"
+	return row
+}
+
+// ports are those of a gateway.
+func ports(d *api.Daemon) []int {
+	address := d.Spec.Parameters[rgw.ParamURL]
+	if address == "" {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(u.Host)
+	if err != nil {
+		return nil
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return nil
+	}
+	return []int{n}
 }
 
 // statusOf is the state of a daemon by the word of its agent.

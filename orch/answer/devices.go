@@ -2,31 +2,42 @@ package answer
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/drives/cephmatch"
 )
 
-// Inventory is an InventoryHost.
+// Inventory is an InventoryHost. Devices, a list of Device, are added to it as they were encoded.
 type Inventory struct {
-	Name    string   `json:"name"`
-	Addr    string   `json:"addr"`
-	Labels  []string `json:"labels"`
-	Devices []Device `json:"devices"`
+	Name   string   `json:"name"`
+	Addr   string   `json:"addr"`
+	Labels []string `json:"labels"`
+	// Created is that of all of its devices.
+	Created string `json:"created"`
 }
 
 // Device is a Device of ceph.deployment.inventory.
 type Device struct {
-	Path      string         `json:"path"`
-	Available bool           `json:"available"`
-	Reasons   []string       `json:"rejected_reasons"`
-	Facts     map[string]any `json:"sys_api"`
-	ID        string         `json:"device_id"`
+	Path      string   `json:"path"`
+	Available bool     `json:"available"`
+	Reasons   []string `json:"rejected_reasons"`
+	Facts     Facts    `json:"sys_api"`
+	ID        string   `json:"device_id"`
 	// LVs has to be a list: the dashboard counts its entries.
-	LVs     []string `json:"lvs"`
-	Ceph    bool     `json:"ceph_device"`
-	Created string   `json:"created"`
+	LVs  []string `json:"lvs"`
+	Ceph bool     `json:"ceph_device"`
+}
+
+// Facts are what ceph-volume calls sys_api.
+type Facts struct {
+	Size       float64 `json:"size"`
+	HumanSize  string  `json:"human_readable_size"`
+	Rotational string  `json:"rotational"`
+	Model      string  `json:"model"`
+	Vendor     string  `json:"vendor"`
+	Removable  string  `json:"removable"`
 }
 
 // whole are the kinds of devices that an OSD can be put on as a whole.
@@ -54,23 +65,36 @@ func devices(c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := []Inventory{}
+	listens, now, rows := c.addresses(), stamp(c.Now), list{field: "devices"}
 	for _, h := range c.used() {
-		if !a.Filter.wants(h.Name, labels(h)) {
+		labels := labels(h)
+		if !a.Filter.wants(h.Name, labels) {
 			continue
 		}
-		row := Inventory{Name: h.Name, Addr: c.address(h), Labels: labels(h), Devices: []Device{}}
-		for i := range h.Status.Devices {
-			if d := &h.Status.Devices[i]; slices.Contains(whole, d.Kind) {
-				row.Devices = append(row.Devices, c.device(d))
-			}
+		row, err := json.Marshal(Inventory{Name: h.Name, Addr: address(h, listens), Labels: labels, Created: now})
+		if err != nil {
+			return nil, err
 		}
-		rows = append(rows, row)
+		devices, err := c.Rows.of(h, "", func() any { return devicesOf(h) })
+		if err != nil {
+			return nil, err
+		}
+		rows.add(row, devices)
 	}
-	return rows, nil
+	return rows.text(), nil
 }
 
-func (c *Call) device(d *api.Device) Device {
+func devicesOf(h *api.Host) []Device {
+	all := []Device{}
+	for i := range h.Status.Devices {
+		if d := &h.Status.Devices[i]; slices.Contains(whole, d.Kind) {
+			all = append(all, describeDevice(d))
+		}
+	}
+	return all
+}
+
+func describeDevice(d *api.Device) Device {
 	size := d.Size.Value()
 	rotational := map[bool]string{true: "1", false: "0"}[d.Media == api.MediaRotational]
 	reasons := slices.Concat([]string{}, d.Reasons)
@@ -79,10 +103,10 @@ func (c *Call) device(d *api.Device) Device {
 	}
 	return Device{
 		Path: cmp.Or(d.Path, d.ID), ID: d.ID, Available: d.Taken() == "", Reasons: reasons,
-		LVs: []string{}, Ceph: d.Ceph != nil, Created: stamp(c.Now),
-		Facts: map[string]any{
-			"size": float64(size), "human_readable_size": cephmatch.HumanSize(size), "rotational": rotational,
-			"model": d.Model, "vendor": d.Vendor, "removable": "0",
+		LVs: []string{}, Ceph: d.Ceph != nil,
+		Facts: Facts{
+			Size: float64(size), HumanSize: cephmatch.HumanSize(size), Rotational: rotational,
+			Model: d.Model, Vendor: d.Vendor, Removable: "0",
 		},
 	}
 }

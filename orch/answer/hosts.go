@@ -31,22 +31,28 @@ func (c *Call) used() []*api.Host {
 }
 
 func hosts(c *Call) (any, error) {
-	rows := []Host{}
+	rows, listens := []Host{}, c.addresses()
 	for _, h := range c.used() {
-		rows = append(rows, Host{Name: h.Name, Addr: c.address(h), Labels: labels(h), Status: hostStatus(h)})
+		rows = append(rows, Host{Name: h.Name, Addr: address(h, listens), Labels: labels(h), Status: hostStatus(h)})
 	}
 	return rows, nil
 }
 
-// address is where the cluster's daemons on a host listen; else the first address that the host
-// has.
-func (c *Call) address(h *api.Host) string {
+// addresses are where the cluster's daemons on each host listen.
+func (c *Call) addresses() map[string]string {
+	of := make(map[string]string, len(c.View.Hosts))
 	for i := range c.View.Daemons {
-		if d := &c.View.Daemons[i]; d.Spec.Host == h.Name && d.Spec.Parameters[paramAddress] != "" {
-			return d.Spec.Parameters[paramAddress]
+		d := &c.View.Daemons[i]
+		if of[d.Spec.Host] == "" {
+			of[d.Spec.Host] = d.Spec.Parameters[paramAddress]
 		}
 	}
-	return cmp.Or(slices.Concat(h.Status.Addresses, []string{h.Name})...)
+	return of
+}
+
+// address is that of a host: where daemons listen, else the first one that the host has.
+func address(h *api.Host, listens map[string]string) string {
+	return cmp.Or(slices.Concat([]string{listens[h.Name]}, h.Status.Addresses, []string{h.Name})...)
 }
 
 // labels are those of a host that belong to 'ceph orch'.

@@ -43,15 +43,7 @@ func services(c *Call) (any, error) {
 
 // services are what is declared, and what runs beside it.
 func (c *Call) services() []Service {
-	running, ports := map[string][2]int{}, map[string][]int{}
-	for _, d := range c.daemons() {
-		n := running[d.Service]
-		n[0]++
-		if d.Status == statusRunning {
-			n[1]++
-		}
-		running[d.Service], ports[d.Service] = n, d.Ports
-	}
+	running, ports := c.running()
 	declared := c.declared()
 	for _, name := range slices.Sorted(maps.Keys(running)) {
 		if !slices.ContainsFunc(declared, func(s Service) bool { return s.name == name }) {
@@ -65,6 +57,23 @@ func (c *Call) services() []Service {
 	}
 	slices.SortFunc(declared, func(a, b Service) int { return strings.Compare(a.name, b.name) })
 	return declared
+}
+
+// running are how many daemons each service has, and how many of them run, and the ports of one.
+func (c *Call) running() (running map[string][2]int, at map[string][]int) {
+	running, at = map[string][2]int{}, map[string][]int{}
+	silent, osds := c.silent(), c.groupsOfOSDs()
+	for i := range c.View.Daemons {
+		d := &c.View.Daemons[i]
+		service := spec.ServiceOf(d, osds[d.Name])
+		n := running[service]
+		n[0]++
+		if status, _ := statusOf(d); status == statusRunning && silent[d.Spec.Host] == "" {
+			n[1]++
+		}
+		running[service], at[service] = n, ports(d)
+	}
+	return running, at
 }
 
 // declared are the services that resources declare.
@@ -93,6 +102,9 @@ func (c *Call) groupsOfOSDs() map[string]string {
 		}
 	}
 	of := map[string]string{}
+	if len(groups) == 0 {
+		return of
+	}
 	for i := range c.View.Daemons {
 		d := &c.View.Daemons[i]
 		for _, device := range d.Spec.Devices {

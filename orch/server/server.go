@@ -71,6 +71,8 @@ type Handler struct {
 	// Leader is the name of this leader.
 	Leader string
 	Log    *slog.Logger
+
+	rows answer.Rows
 }
 
 // New returns a Handler that carries out calls that change something, too: it plans them with
@@ -100,9 +102,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	result, err := h.answer(ctx, cluster, method, body, wire.CallID(r.Header))
 	if err == nil {
-		var text []byte
-		if text, err = json.Marshal(result); err == nil {
-			wire.Write(w, http.StatusOK, wire.Reply{Result: text})
+		var text json.RawMessage
+		if text, err = encode(result); err == nil {
+			wire.WriteResult(w, text)
 			return
 		}
 	}
@@ -112,6 +114,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusal = &answer.Error{Errno: -int(syscall.EAGAIN), Message: "the leader of Holdfast cannot answer: " + err.Error()}
 	}
 	wire.Write(w, http.StatusUnprocessableEntity, wire.Reply{Error: refusal.Message, Errno: refusal.Errno})
+}
+
+// encode makes JSON of a result, where it is none. To encode JSON would take as long again.
+func encode(result any) (json.RawMessage, error) {
+	if text, done := result.(json.RawMessage); done {
+		return text, nil
+	}
+	return json.Marshal(result)
 }
 
 // methods are all that there are.
@@ -137,7 +147,7 @@ func (h *Handler) answer(
 	if method == wire.MethodState {
 		return wire.State{Methods: h.methods(), Progress: answer.Progress(view, time.Now())}, nil
 	}
-	call := answer.Call{View: view, Now: time.Now(), Leader: h.Leader, Args: args}
+	call := answer.Call{View: view, Now: time.Now(), Leader: h.Leader, Args: args, Rows: &h.rows}
 	if h.Home == nil || !write.Knows(method) {
 		return answer.Answer(method, &call)
 	}

@@ -3,11 +3,13 @@
 package wire
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -112,6 +114,28 @@ func ReadCall(w http.ResponseWriter, r *http.Request) (args []byte, ok bool) {
 // Refuse writes an error. The status of HTTP says who is at fault; Ceph sees the errno alone.
 func Refuse(w http.ResponseWriter, status int, errno syscall.Errno, message string) {
 	Write(w, status, Reply{Error: message, Errno: -int(errno)})
+}
+
+// A reply with a result begins and ends so.
+const (
+	resultBegins = `{"result":`
+	resultEnds   = "}\n"
+)
+
+// HasResult says whether a text, which a server wrote to its end, is a Reply with a result.
+func HasResult(text []byte) bool { return bytes.HasPrefix(text, []byte(resultBegins)) }
+
+// WriteResult writes a reply with a result, which is JSON. It does not read it again: it may be
+// large.
+func WriteResult(w http.ResponseWriter, result json.RawMessage) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(resultBegins)+len(result)+len(resultEnds)))
+	w.WriteHeader(http.StatusOK)
+	for _, part := range [][]byte{[]byte(resultBegins), result, []byte(resultEnds)} {
+		if _, err := w.Write(part); err != nil {
+			return // the caller is gone
+		}
+	}
 }
 
 // Write writes a reply.

@@ -46,7 +46,7 @@ func measure(t hosts.T, o options, binary string) *result {
 	if o.side != pair.Script {
 		b.holdfast = newHoldfast(t, lab, binary)
 	}
-	r := &result{Load: load()}
+	r := &result{Load: stat.Load()}
 	for n, side := range pair.Turns(o.rounds, o.side) {
 		one := b.round(t, side, func() {
 			if n == o.rounds && side == pair.Holdfast && o.idle > 0 {
@@ -167,14 +167,4 @@ func seconds(times map[string]time.Duration) map[string]float64 {
 		s[name] = t.Seconds()
 	}
 	return s
-}
-
-// load is the machine's load before the first round: what others do on it makes all times longer.
-func load() string {
-	data, _ := os.ReadFile("/proc/loadavg")
-	var one, five, fifteen string
-	if _, err := fmt.Sscan(string(data), &one, &five, &fifteen); err != nil {
-		return ""
-	}
-	return one + " " + five + " " + fifteen
 }

@@ -121,12 +121,13 @@ def _host(row):
     return HostSpec(**_known(HostSpec, row))
 
 
-def _device(row):
-    return inventory.Device(**_known(inventory.Device, _times(row, 'created')))
+def _device(row, created):
+    return inventory.Device(**_known(inventory.Device, dict(row, created=created)))
 
 
 def _inventory(row):
-    devices = inventory.Devices([_device(d) for d in row['devices']])
+    created = _times(row, 'created').get('created')
+    devices = inventory.Devices([_device(d, created) for d in row['devices']])
     return orchestrator.InventoryHost(row['name'], devices, row.get('labels'), row.get('addr'))
 
 
