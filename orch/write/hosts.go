@@ -188,11 +188,18 @@ func okToStop(ctx context.Context, c *Call) (any, error) {
 		return nil, answer.Errorf("it is not known whether host %s may stop: %s", h.Name, view.Errors[0].Message)
 	}
 	for _, d := range plan.Decisions {
-		if d.Object == "host/"+h.Name && (d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait) {
+		if d.Object == "host/"+h.Name && keepsRunning(d) {
 			return nil, answer.Errorf("host %s may not stop now: %s", h.Name, d.Message)
 		}
 	}
 	return fmt.Sprintf("It is presumed safe to stop host %s", h.Name), nil
+}
+
+// keepsRunning says whether a decision keeps the daemons of a host from being stopped. What is waited for
+// while they are, such as the flag noout, does not.
+func keepsRunning(d api.Decision) bool {
+	steps := []api.Reason{api.ReasonConfiguring, api.ReasonHandingOver, api.ReasonStopping}
+	return d.Verdict == api.VerdictRefuse || d.Verdict == api.VerdictWait && !slices.Contains(steps, d.Reason)
 }
 
 func enterMaintenance(ctx context.Context, c *Call) (any, error) {
