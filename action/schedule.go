@@ -259,7 +259,7 @@ func (e *entry) watchAgent(f Facts) {
 		}
 	case api.ActionRunning:
 		limit, grace := timeoutOf(e.action, e.kind), f.Waits.OrDefault().ActionLost
-		took := f.Now.Sub(e.status.Started.Time)
+		took := f.Now.Sub(e.since())
 		if silent && took > limit+grace || took > 2*limit+grace {
 			e.end(api.ActionLost, ReasonLost, fmt.Sprintf("the agent of host %s did not end it within %s: the result is "+
 				"unknown", e.action.Spec.Host, limit), f.Now)
@@ -268,6 +268,14 @@ func (e *entry) watchAgent(f Facts) {
 		e.tellSilence(f)
 	default: // it is not the agent's yet
 	}
+}
+
+// since is when an action began. An agent that does not say so counts from when it was asked for.
+func (e *entry) since() time.Time {
+	if e.status.Started == nil {
+		return e.action.CreationTimestamp.Time
+	}
+	return e.status.Started.Time
 }
 
 // tellSilence says of an action under way that its agent is silent, and takes that back when it is heard: it may be a while until it has something to say.

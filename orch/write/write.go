@@ -21,6 +21,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/orch/answer"
+	"github.com/holdfast-storage/holdfast/orch/spec"
 	"github.com/holdfast-storage/holdfast/propose"
 )
 
@@ -144,8 +145,7 @@ func read[T any](c *Call) (T, error) {
 func (c *Call) host(name string) (*api.Host, error) {
 	i := slices.IndexFunc(c.View.Hosts, func(h api.Host) bool { return h.Name == name })
 	if i < 0 {
-		return nil, answer.Errorf("host %s does not exist: it has not joined Holdfast; make a token with 'holdfast "+
-			"token create', and run 'holdfast agent join' there", name)
+		return nil, answer.Errorf("host %s has not joined Holdfast: %s", name, spec.HowToJoin)
 	}
 	return &c.View.Hosts[i], nil
 }

@@ -17,10 +17,16 @@ import (
 // Inside starts one server in this process, without an engine or an agent, and returns how to reach it.
 func Inside(t *testing.T) *rest.Config {
 	t.Helper()
+	return ServerInside(t, "s1").Config()
+}
+
+// ServerInside starts one server of a name in this process, without an engine or an agent.
+func ServerInside(t *testing.T, name string) *control.Server {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
-		s, err := start(ctx, memoryDir(t))
+		s, err := start(ctx, name, memoryDir(t))
 		if errors.Is(err, syscall.EADDRINUSE) && ctx.Err() == nil {
 			continue // a program beside this one was quicker
 		}
@@ -28,17 +34,17 @@ func Inside(t *testing.T) *rest.Config {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Stop)
-		return s.Config()
+		return s
 	}
 }
 
-func start(ctx context.Context, dir string) (*control.Server, error) {
+func start(ctx context.Context, name, dir string) (*control.Server, error) {
 	ports, err := FreePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	return control.Start(ctx, control.Config{
-		DataDir: dir, Name: "s1", Address: "127.0.0.1", Init: true,
+		DataDir: dir, Name: name, Address: "127.0.0.1", Init: true,
 		APIPort: ports[0], EtcdPeerPort: ports[1], EtcdClientPort: ports[2],
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})

@@ -202,13 +202,18 @@ func (r *Release) Ceph(args ...string) (string, error) {
 // Await waits until something is so.
 func (r *Release) Await(what string, is func() error) {
 	r.t.Helper()
+	await(r.t, what, is)
+}
+
+func await(t testing.TB, what string, is func() error) {
+	t.Helper()
 	for end := time.Now().Add(2 * limit); ; time.Sleep(100 * time.Millisecond) {
 		err := is()
 		if err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			r.t.Fatalf("waited too long for %s: %v", what, err)
+			t.Fatalf("waited too long for %s: %v", what, err)
 		}
 	}
 }
