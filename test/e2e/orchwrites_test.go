@@ -211,7 +211,15 @@ func (s *session) maintenance() {
 	})
 	s.says("orch host drain h4", "h4")
 	s.becomes("orch host ls", "_no_schedule")
+	s.await("the host to be empty", func() error {
+		if id := s.osdOn("h4"); id != "" {
+			return fmt.Errorf("osd.%s is there", id)
+		}
+		return nil
+	})
 	s.says("orch host rm h4", "Removed")
+	s.run("ceph", "shell", "--", "ceph", "orch", "set", "backend", "")
+	s.becomes("orch status", "Backend: holdfast")
 }
 
 // path is where the last host has a disk.
