@@ -2,8 +2,10 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,11 +19,47 @@ import (
 type Asked struct {
 	proposing ProposeConfig
 	all       map[api.StorageType]*engine.Orchestrator
+
+	mu    sync.Mutex
+	over  chan struct{} // closed when this server leads no more
+	going sync.WaitGroup
 }
+
+// errOver is the answer of a server that leads no more.
+var errOver = errors.New("this server leads no more: the next leader takes over within seconds, so try again")
 
 // asked answers with the drivers that orchestrate.
 func (c Config) asked(all map[api.StorageType]*engine.Orchestrator) *Asked {
-	return &Asked{c.proposing(all), all}
+	return &Asked{proposing: c.proposing(all), all: all, over: make(chan struct{})}
+}
+
+// end ends all answers and waits for that: drivers make no connection any more that nobody closes.
+func (a *Asked) end() {
+	a.mu.Lock()
+	close(a.over)
+	a.mu.Unlock()
+	a.going.Wait()
+}
+
+// begin begins an answer, which ends with ctx. done has to be called at its end.
+func (a *Asked) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case <-a.over:
+		return nil, nil, errOver
+	default:
+	}
+	a.going.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-a.over:
+			cancel(errOver)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); a.going.Done() }, nil
 }
 
 // Propose says what would come of a request that the API server has looked at. Each storage system is
@@ -33,6 +71,11 @@ func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Durati
 			err = fmt.Errorf("planning failed: fault in Holdfast (see the log of the leader): %v", fault)
 		}
 	}()
+	ctx, done, err := a.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	objects, err := a.proposing.Plans.Objects(ctx)
 	if err != nil {
 		return nil, err
@@ -53,5 +96,10 @@ func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Durati
 func (a *Asked) Suppose(
 	ctx context.Context, of api.StorageType, cluster types.NamespacedName, change func(*engine.View),
 ) (*engine.View, *engine.Plan, error) {
+	ctx, done, err := a.begin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
 	return a.all[of].Suppose(ctx, cluster, change)
 }
