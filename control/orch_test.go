@@ -62,7 +62,8 @@ func TestOrch_rights(t *testing.T) {
 		cluster("a"), cluster("b"), fs("wiped", "a", api.DeletionWipe), fs("kept", "a", api.DeletionRetain),
 		fs("other", "b", api.DeletionRetain),
 		&api.Host{ObjectMeta: metav1.ObjectMeta{Name: mine}}, &api.Host{ObjectMeta: metav1.ObjectMeta{Name: theirs}},
-		&api.Host{ObjectMeta: metav1.ObjectMeta{Name: given}}, node("given", "b", given), store, node("nobody", "", mine),
+		&api.Host{ObjectMeta: metav1.ObjectMeta{Name: given}},
+		node("given", "b", given), store, node("nobody", "", mine),
 		onHost("da", "a", mine), onHost("da2", "a", theirs), onHost("db", "b", theirs), foreign,
 	} {
 		if err := admin.Create(ctx, o); err != nil {

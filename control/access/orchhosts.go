@@ -104,8 +104,11 @@ func declares(n *api.StorageNode, host string) bool {
 
 // owns says whether a StorageNode may be one of the cluster.
 func (w *orchWrite) owns(n *api.StorageNode) bool {
+	if n.Namespace != w.cluster.Namespace || n.Spec.Type != api.StorageCeph {
+		return false
+	}
 	name := n.ClusterName()
-	return n.Namespace == w.cluster.Namespace && n.Spec.Type == api.StorageCeph && (name == "" || name == w.cluster.Name)
+	return name == "" || name == w.cluster.Name
 }
 
 // ownLabels refuses labels by which another cluster chooses hosts: its daemons would come with their

@@ -51,7 +51,8 @@ func TestCalls_bad(t *testing.T) {
 	x := newHome(t)
 	specs := func(all ...string) string { return `{"specs":[` + strings.Join(all, ",") + `]}` }
 	osd := func(devices string) string {
-		return specs(`{"service_type":"osd","service_id":"x","placement":{"host_pattern":"*"},"spec":{` + devices + `}}`)
+		const head = `{"service_type":"osd","service_id":"x","placement":{"host_pattern":"*"},"spec":{`
+		return specs(head + devices + `}}`)
 	}
 	many := make([]string, 500)
 	for i := range many {
@@ -169,7 +170,8 @@ func TestCalls_states(t *testing.T) {
 	x := newHome(t)
 	c := x.cluster("ceph")
 	set := func(text string) {
-		if err := x.admin.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(text))); err != nil {
+		patch := client.RawPatch("application/merge-patch+json", []byte(text))
+		if err := x.admin.Patch(t.Context(), c, patch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -253,7 +255,8 @@ func TestCalls_foreign(t *testing.T) {
 	x.create(d)
 	defer func() { _ = x.admin.Delete(context.Background(), d) }()
 	for method, args := range map[string]string{
-		"drain_host": `{"hostname":"` + x.hosts[1] + `"}`, "enter_host_maintenance": `{"hostname":"` + x.hosts[1] + `"}`,
+		"drain_host": `{"hostname":"` + x.hosts[1] + `"}`,
+		"enter_host_maintenance": `{"hostname":"` + x.hosts[1] + `"}`,
 		"add_host_label": `{"host":"` + x.hosts[1] + `","label":"gw"}`, "rescan_host": `{"host":"` + x.hosts[1] + `"}`,
 		"zap_device": `{"host":"` + x.hosts[1] + `","path":"/dev/d3"}`,
 	} {

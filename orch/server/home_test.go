@@ -76,7 +76,8 @@ func newHome(t *testing.T) *home {
 			return newClient(c)
 		}},
 	}
-	if _, err := x.View(t.Context(), types.NamespacedName{Namespace: x.ns, Name: "ceph"}); err != nil { // kinds take a second
+	name := types.NamespacedName{Namespace: x.ns, Name: "ceph"}
+	if _, err := x.View(t.Context(), name); err != nil { // to ask for kinds for the first time takes a second
 		t.Fatal(err)
 	}
 	return x

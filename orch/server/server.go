@@ -129,7 +129,8 @@ func (h *Handler) answer(
 ) (result any, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			h.Log.Error("panic while answering ceph orch", "method", method, "panic", fault, "stack", string(debug.Stack()))
+			h.Log.Error("panic while answering ceph orch", "method", method, "panic", fault,
+				"stack", string(debug.Stack()))
 			result, err = nil, fmt.Errorf("fault in Holdfast (see the log of the leader): %v", fault)
 		}
 	}()

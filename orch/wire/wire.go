@@ -114,7 +114,8 @@ func ReadCall(w http.ResponseWriter, r *http.Request) (args []byte, ok bool) {
 		Refuse(w, http.StatusBadRequest, syscall.EINVAL, fmt.Sprintf("cannot read the call: %v; send it again", err))
 	case len(args) > MaxCall:
 		_, _ = io.CopyN(io.Discard, r.Body, mostDrained) // what is left is nobody's
-		message := fmt.Sprintf("the call is too large: it has more than %d bytes; apply fewer documents in one call", MaxCall)
+		message := fmt.Sprintf("the call is too large: it has at most %d bytes; apply fewer documents in one call",
+			MaxCall)
 		Refuse(w, http.StatusRequestEntityTooLarge, syscall.EINVAL, message)
 	default:
 		return args, true

@@ -193,7 +193,7 @@ func stopRemoval(ctx context.Context, c *Call) (any, error) {
 	}
 	for _, dry := range []bool{true, false} { // all, or none
 		for _, x := range all {
-			if err := c.takeBack(ctx, c.declares(x.host, x.device), x.device, dry); err != nil {
+			if err := takeBack(ctx, c, c.declares(x.host, x.device), x.device, dry); err != nil {
 				return nil, err
 			}
 		}
@@ -209,7 +209,7 @@ func takenBack(u *unstructured.Unstructured, device string) spec.Write {
 
 // takeBack ends what 'ceph orch' itself had leave of a device. It is refused where the device leaves
 // by somebody else's word, too.
-func (c *Call) takeBack(ctx context.Context, u *unstructured.Unstructured, device string, dry bool) error {
+func takeBack(ctx context.Context, c *Call, u *unstructured.Unstructured, device string, dry bool) error {
 	var opts []client.ApplyOption
 	if dry {
 		opts = append(opts, client.DryRunAll)
@@ -219,8 +219,8 @@ func (c *Call) takeBack(ctx context.Context, u *unstructured.Unstructured, devic
 		return err
 	}
 	if names(u, device) {
-		return answer.Errorf("device %s still leaves: somebody else named it in exclude or replace of %s; change it there",
-			device, apply.NameOf(u))
+		return answer.Errorf("device %s still leaves: somebody else named it in exclude or replace of %s; change it "+
+			"there", device, apply.NameOf(u))
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func createOSDs(ctx context.Context, c *Call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		added, err := c.addDevice(ctx, n, d.ID)
+		added, err := addDevice(ctx, c, n, d.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -280,10 +280,10 @@ func createOSDs(ctx context.Context, c *Call) (any, error) {
 
 // addDevice are the writes by which a StorageNode gets a device. One that left by the word of 'ceph
 // orch' comes back.
-func (c *Call) addDevice(ctx context.Context, n *api.StorageNode, id string) ([]spec.Write, error) {
+func addDevice(ctx context.Context, c *Call, n *api.StorageNode, id string) ([]spec.Write, error) {
 	var writes []spec.Write
 	if slices.Contains(n.Spec.Exclude, id) || slices.Contains(n.Spec.Replace, id) {
-		if err := c.takeBack(ctx, object("StorageNode", n.Namespace, n.Name), id, true); err != nil {
+		if err := takeBack(ctx, c, object("StorageNode", n.Namespace, n.Name), id, true); err != nil {
 			return nil, err
 		}
 		writes = append(writes, takenBack(object("StorageNode", n.Namespace, n.Name), id))
@@ -404,7 +404,7 @@ func light(ctx context.Context, c *Call) (any, error) {
 	state := map[bool]string{true: hostaction.On, false: hostaction.Off}[a.On]
 	places := make([]place, len(a.Locations))
 	for i, location := range a.Locations { // all, or none
-		if places[i], err = c.place(location); err != nil {
+		if places[i], err = placed(c, location); err != nil {
 			return nil, err
 		}
 	}
@@ -433,8 +433,8 @@ type place struct {
 	device *api.Device
 }
 
-// place finds a DeviceLightLoc.
-func (c *Call) place(location json.RawMessage) (place, error) {
+// placed finds a DeviceLightLoc.
+func placed(c *Call, location json.RawMessage) (place, error) {
 	host, names := placeOf(location)
 	h, err := c.usedHost(host)
 	if err != nil {

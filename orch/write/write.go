@@ -108,14 +108,16 @@ func Knows(name string) bool { return methods[name] != nil }
 // Do carries a call out. Each error that the caller can do something about is an *answer.Error.
 func Do(ctx context.Context, name string, c *Call) (any, error) {
 	if c.View.Cluster.DeletionTimestamp != nil && name != "remove_osds_status" {
-		return nil, answer.Errorf("cluster %s is being deleted: nothing of it can be changed any more", c.View.Cluster.Name)
+		return nil, answer.Errorf("cluster %s is being deleted: nothing of it can be changed any more",
+			c.View.Cluster.Name)
 	}
 	sum := sha256.Sum256(append([]byte(name+"\n"), c.Args...))
 	c.digest = hex.EncodeToString(sum[:])
 	result, err := methods[name](ctx, c)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, &answer.Error{Errno: -int(syscall.EAGAIN), Message: fmt.Sprintf("the call takes too long (%v): what it "+
-			"has begun is in 'holdfast get actions'; try again, or ask for less in one call", err)}
+		const late = "the call takes too long (%v): what it has begun is in 'holdfast get actions'; try again, or ask " +
+			"for less in one call"
+		return nil, &answer.Error{Errno: -int(syscall.EAGAIN), Message: fmt.Sprintf(late, err)}
 	}
 	return result, told(err)
 }
