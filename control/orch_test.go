@@ -23,7 +23,7 @@ func TestOrch_rights(t *testing.T) {
 	s, _ := sharedServer(t)
 	admin, ctx := newClient(t, s.Config()), t.Context()
 	ns := newNamespace(t, admin)
-	mine, theirs := "mine-"+ns, "theirs-"+ns // hosts
+	mine, theirs, given := "mine-"+ns, "theirs-"+ns, "given-"+ns // hosts
 	cluster := func(name string) *api.StorageCluster {
 		c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 		c.Spec.Type, c.Spec.Ceph = api.StorageCeph, &api.CephSpec{}
@@ -47,12 +47,23 @@ func TestOrch_rights(t *testing.T) {
 			Spec:       api.ActionSpec{Kind: kind, Cluster: of, Host: host, Target: target},
 		}
 	}
+	node := func(name, of, host string) *api.StorageNode {
+		n := &api.StorageNode{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+		n.Spec.Type, n.Spec.Cluster = api.StorageCeph, of
+		n.Spec.NodeSelector = map[string]string{api.LabelHostname: host}
+		return n
+	}
+	store := &api.ObjectStore{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "chooses"}}
+	store.Spec.Cluster = "b"
+	store.Spec.Gateways.Placement.Labels = map[string]string{wire.LabelPrefix + "theirs": ""}
 	foreign := act(ns, "daemon.stop", "a", "", "daemon/da")
 	foreign.GenerateName, foreign.Name = "", "foreign"
 	for _, o := range []client.Object{
 		cluster("a"), cluster("b"), fs("wiped", "a", api.DeletionWipe), fs("kept", "a", api.DeletionRetain),
 		fs("other", "b", api.DeletionRetain),
 		&api.Host{ObjectMeta: metav1.ObjectMeta{Name: mine}}, &api.Host{ObjectMeta: metav1.ObjectMeta{Name: theirs}},
+		&api.Host{ObjectMeta: metav1.ObjectMeta{Name: given}},
+		node("given", "b", given), store, node("nobody", "", mine),
 		onHost("da", "a", mine), onHost("da2", "a", theirs), onHost("db", "b", theirs), foreign,
 	} {
 		if err := admin.Create(ctx, o); err != nil {
@@ -93,6 +104,11 @@ func TestOrch_rights(t *testing.T) {
 		{"orch itself", false, patch(cluster("a"), `{"spec":{"ceph":{"orch":{"conflicts":"Take"}}}}`)},
 		{"a finalizer", false, patch(cluster("a"), `{"metadata":{"finalizers":["holdfast.io/x"]}}`)},
 		{"another cluster", false, patch(cluster("b"), `{"spec":{"ceph":{"mon":{"count":5}}}}`)},
+		{"an option", true, patch(cluster("a"), `{"spec":{"ceph":{"config":{"osd":{"osd_max_backfills":"2"}}}}}`)},
+		{"a program of the hosts", false,
+			patch(cluster("a"), `{"spec":{"ceph":{"config":{"osd":{"crush_location_hook":"/bin/x"}}}}}`)},
+		{"a directory of the hosts", false,
+			patch(cluster("a"), `{"spec":{"ceph":{"config":{"mgr":{"mgr_module_path":"/tmp"}}}}}`)},
 		{"make a cluster", false, create(cluster("c"))},
 		{"delete its cluster", false, remove(cluster("a"))},
 		{"a status", false, func() error {
@@ -119,11 +135,28 @@ func TestOrch_rights(t *testing.T) {
 		{"another label", false, patch(host(mine), `{"metadata":{"labels":{"rack":"1"}}}`)},
 		{"mode of a host", false, patch(host(mine), `{"spec":{"mode":"Drain"}}`)},
 		{"label another cluster's host", false, patch(host(theirs), labelled)},
+		{"place of a host", true, patch(host(mine), `{"metadata":{"labels":{"topology.holdfast.io/rack":"r1"}}}`)},
+		{"another place", false, patch(host(mine), `{"metadata":{"labels":{"topology.holdfast.io/rack":"r2"}}}`)},
+		{"label that another cluster chooses by", false,
+			patch(host(mine), `{"metadata":{"labels":{"ceph.holdfast.io/label.theirs":""}}}`)},
+		{"label a host that another cluster declares", false, patch(host(given), labelled)},
+		{"host twice", true, create(node("twice", "a", given))},
+		{"host of no cluster", false, create(node("none", "", mine))},
+		{"device for another cluster", false, patch(node("given", "", ""), `{"spec":{"devices":["x"]}}`)},
+		{"take a node over", false, patch(node("given", "", ""), `{"spec":{"cluster":"a"}}`)},
+		{"give a node away", false, patch(node("twice", "", ""), `{"spec":{"cluster":"b"}}`)},
+		{"node that names no cluster", false, patch(node("nobody", "", ""), `{"spec":{"exclude":["x"]}}`)},
 		{"delete a host", false, remove(host(mine))},
 
 		{"drain a host", true, create(act(api.SystemNamespace, "host.drain", "", mine, "host/"+mine))},
 		{"drain another cluster's host", false,
 			create(act(api.SystemNamespace, "host.drain", "", theirs, "host/"+theirs))},
+		{"drain a host that another cluster declares", false,
+			create(act(api.SystemNamespace, "host.drain", "", given, "host/"+given))},
+		{"wipe there", false, create(act(api.SystemNamespace, "device.wipe", "", given, "device/x"))},
+		{"drain in the cluster's namespace", false, create(act(ns, "host.drain", "", mine, "host/"+mine))},
+		{"restart what is no daemon", false, create(act(ns, api.ActionDaemonRestart, "a", theirs, "db"))},
+		{"service on a host", false, create(act(ns, "ceph.restart-service", "a", theirs, "service/mon"))},
 		{"replace a host", false, create(act(api.SystemNamespace, "host.replace", "", mine, "host/"+mine))},
 		{"stop a daemon", true, create(act(ns, "daemon.stop", "a", "", "daemon/da"))},
 		{"stop another cluster's daemon", false, create(act(ns, "daemon.stop", "a", "", "daemon/db"))},

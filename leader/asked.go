@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,11 +19,47 @@ import (
 type Asked struct {
 	proposing ProposeConfig
 	all       map[api.StorageType]*engine.Orchestrator
+
+	mu    sync.Mutex
+	over  chan struct{} // closed when this server leads no more
+	going sync.WaitGroup
 }
+
+// errOver is the answer of a server that leads no more.
+var errOver = errors.New("this server leads no more: the next leader takes over within seconds, so try again")
 
 // asked answers with the drivers that orchestrate.
 func (c Config) asked(all map[api.StorageType]*engine.Orchestrator) *Asked {
-	return &Asked{c.proposing(all), all}
+	return &Asked{proposing: c.proposing(all), all: all, over: make(chan struct{})}
+}
+
+// end ends all answers and waits for that: drivers make no connection any more that nobody closes.
+func (a *Asked) end() {
+	a.mu.Lock()
+	close(a.over)
+	a.mu.Unlock()
+	a.going.Wait()
+}
+
+// begin begins an answer, which ends with ctx. done has to be called at its end.
+func (a *Asked) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case <-a.over:
+		return nil, nil, errOver
+	default:
+	}
+	a.going.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-a.over:
+			cancel(errOver)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); a.going.Done() }, nil
 }
 
 // Propose says what would come of a request that the API server has looked at. Each storage system is
@@ -42,7 +79,7 @@ func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Durati
 		ctx, cancel := context.WithTimeout(ctx, most)
 		defer cancel()
 		view := *v // who is not waited for any more goes on with a view of its own
-		return within(ctx, func() (any, error) {
+		return within(ctx, a, func(ctx context.Context) (any, error) {
 			system, _, err := a.all[d.Type()].Look(ctx, &view, secrets, most)
 			return system, err
 		})
@@ -59,26 +96,34 @@ var errTooSlow = errors.New("the storage system does not answer in time; try aga
 
 // within returns what ask finds, or an error when ctx ends first: a storage system that hangs may take
 // longer, and whoever asked has to be told before.
-func within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+func within[T any](ctx context.Context, a *Asked, ask func(context.Context) (T, error)) (T, error) {
 	type found struct {
 		is  T
 		err error
 	}
+	var none T
+	ctx, done, err := a.begin(ctx)
+	if err != nil {
+		return none, err
+	}
 	answer := make(chan found, 1)
 	go func() {
+		defer done()
 		defer func() {
 			if fault := recover(); fault != nil {
 				answer <- found{err: fmt.Errorf("fault in Holdfast: %v\n%s", fault, debug.Stack())}
 			}
 		}()
-		is, err := ask()
+		is, err := ask(ctx)
 		answer <- found{is, err}
 	}()
 	select {
 	case f := <-answer:
 		return f.is, f.err
 	case <-ctx.Done():
-		var none T
+		if cause := context.Cause(ctx); errors.Is(cause, errOver) {
+			return none, errOver
+		}
 		return none, errTooSlow
 	}
 }
@@ -92,7 +137,7 @@ func (a *Asked) Suppose(
 		view *engine.View
 		plan *engine.Plan
 	}
-	s, err := within(ctx, func() (supposed, error) {
+	s, err := within(ctx, a, func(ctx context.Context) (supposed, error) {
 		view, plan, err := a.all[of].Suppose(ctx, cluster, change)
 		return supposed{view, plan}, err
 	})

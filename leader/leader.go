@@ -67,8 +67,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer c.Metrics.leads(c.Store)()
 	all := c.orchestrators()
+	asked := c.asked(all)
 	if c.Ready != nil {
-		c.Ready(c.asked(all))
+		c.Ready(asked)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.Store.WatchAgents(ctx, c.Waits.OrDefault().AgentSilent) })
@@ -79,6 +80,7 @@ func Run(ctx context.Context, c Config) error {
 		group.Go(func() error { return Propose(ctx, c.proposing(all)) })
 	}
 	err := group.Wait()
+	asked.end()
 	for _, o := range all { // the engine has closed them, and an answer to a Plan may have asked one since
 		err = errors.Join(err, o.Close())
 	}

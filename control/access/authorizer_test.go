@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 // needs is the Secrets that hosts need, as "host namespace/secret", and the clusters that they manage, as
@@ -47,6 +48,9 @@ func request(t *testing.T, u user.Info, text string) authorizer.AttributesRecord
 	return a
 }
 
+// ofOrch is the cluster whose 'ceph orch' asks.
+var ofOrch = types.NamespacedName{Namespace: "ns", Name: "ceph"}
+
 // users are who asks.
 var users = map[string]user.Info{
 	"master":   &user.DefaultInfo{Name: "x", Groups: []string{access.GroupMasters, user.AllAuthenticated}},
@@ -55,6 +59,9 @@ var users = map[string]user.Info{
 	"h1":       &user.DefaultInfo{Name: access.HostUser("h1"), Groups: []string{access.GroupHosts, user.AllAuthenticated}},
 	"pretends": &user.DefaultInfo{Name: access.HostUser("h1"), Groups: []string{user.AllAuthenticated}},
 	"nameless": &user.DefaultInfo{Name: access.HostUser(""), Groups: []string{access.GroupHosts, user.AllAuthenticated}},
+	"viewing":  &user.DefaultInfo{Name: wire.User(ofOrch), Groups: []string{access.GroupViewers, user.AllAuthenticated}},
+	"orch":     &user.DefaultInfo{Name: wire.User(ofOrch), Groups: wire.Groups()},
+	"orphan":   &user.DefaultInfo{Name: "holdfast:orch:ns", Groups: wire.Groups()},
 	"other":    &user.DefaultInfo{Name: "holdfast:etcd", Groups: []string{user.AllAuthenticated}},
 }
 
@@ -87,6 +94,29 @@ func TestAuthorizer(t *testing.T) {
 		{"viewer", "get /debug/flags/v", false},
 		{"admin", "get /debug/pprof/profile", true},
 		{"h1", "get /debug/pprof/heap", false},
+
+		{"master", "impersonate users -/holdfast:orch:ns:ceph", true},
+		{"h1", "impersonate users -/holdfast:orch:ns:ceph", false},
+		{"h1", "impersonate groups -/holdfast:orch", false},
+		{"viewer", "impersonate users -/holdfast:orch:ns:ceph", false},
+		{"viewer", "impersonate groups -/holdfast:orch", false},
+		{"viewer", "post /holdfast/v1/orch/ns/ceph/apply", false},
+		{"orch", "impersonate users -/holdfast:orch:ns:other", false},
+		{"orch", "impersonate groups -/system:masters", false},
+		{"orch", "post /holdfast/v1/orch/ns/ceph/apply", false},
+		{"orch", "get secrets ns/a", false},
+		{"orch", "list secrets ns/-", false},
+		{"orch", "deletecollection filesystems.holdfast.io ns/-", false},
+		{"orch", "update actions.holdfast.io/status ns/a", false},
+		{"orch", "patch storageclusters.holdfast.io ns/ceph", true},
+		{"orch", "patch storageclusters.holdfast.io ns/other", false},
+		{"orch", "patch storageclusters.holdfast.io/status ns/ceph", false},
+		{"orch", "create storagenodes.holdfast.io ns/-", true},
+		{"orch", "create storagenodes.holdfast.io elsewhere/-", false},
+		{"orch", "create tokenreviews.authentication.k8s.io -/-", false},
+		{"viewing", "patch storageclusters.holdfast.io ns/ceph", false},
+		{"viewing", "create actions.holdfast.io ns/-", false},
+		{"orphan", "patch storageclusters.holdfast.io ns/ceph", false},
 
 		{"h1", "get hosts.holdfast.io -/h1", true},
 		{"h1", "get hosts.holdfast.io -/h2", false},

@@ -99,6 +99,11 @@ func (f *storedFacts) Host(ctx context.Context, host string) (api.Approval, bool
 	return policy, true, nil
 }
 
+// internal is an error of the server itself: what could not be looked up is no refusal.
+func internal(doing string, err error) error {
+	return apierrors.NewInternalError(fmt.Errorf("%s: %w", doing, err))
+}
+
 // Cluster implements Kept.
 func (f *storedFacts) Cluster(ctx context.Context, namespace, name string) (*api.StorageCluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, askDeadline)

@@ -27,6 +27,10 @@ type Kept interface {
 	Cluster(ctx context.Context, namespace, name string) (*api.StorageCluster, error)
 	// Daemons are those of a namespace, or of all where it is empty, that a field selector selects.
 	Daemons(ctx context.Context, namespace, selector string) ([]api.Daemon, error)
+	// Nodes are all StorageNodes.
+	Nodes(ctx context.Context) ([]api.StorageNode, error)
+	// Choosers are all resources that may choose hosts by labels.
+	Choosers(ctx context.Context) ([]Chooser, error)
 }
 
 // KeepAdmission keeps people from deleting what a storage system runs on, and from changing it, where nothing would ask the storage system. The

@@ -41,7 +41,7 @@ func (w *orchWrite) action(ctx context.Context) error {
 			return fmt.Errorf("the action is one of cluster %q, and the call is one of cluster %s",
 				cluster, w.cluster.Name)
 		}
-		return w.ownDaemon(ctx)
+		return w.ownDaemon(ctx, kind, host)
 	case slices.Contains(orchHostActions, kind) && w.a.GetNamespace() == api.SystemNamespace &&
 		host != "" && cluster == "":
 		return w.ownHost(ctx, host)
@@ -62,10 +62,16 @@ func (w *orchWrite) actionWritten() error {
 	return sameMeta(w.before, w.after, nil)
 }
 
-// ownDaemon refuses an Action on a Daemon that is none of the cluster.
-func (w *orchWrite) ownDaemon(ctx context.Context) error {
-	name, ok := strings.CutPrefix(text(w.after, "target"), "daemon/")
-	if !ok {
+// ownDaemon refuses an Action on a Daemon that is none of the cluster, or on a host beside it.
+func (w *orchWrite) ownDaemon(ctx context.Context, kind, host string) error {
+	target := text(w.after, "target")
+	name, ok := strings.CutPrefix(target, "daemon/")
+	switch {
+	case !ok && strings.HasPrefix(kind, "daemon."):
+		return fmt.Errorf("%q is no daemon", target)
+	case !ok && host != "":
+		return fmt.Errorf("an action of kind %s is one of no host", kind)
+	case !ok:
 		return nil
 	}
 	named := fields.OneTermEqualSelector("metadata.name", name).String()
@@ -76,7 +82,7 @@ func (w *orchWrite) ownDaemon(ctx context.Context) error {
 	if len(daemons) != 1 || daemons[0].Spec.Cluster != w.cluster.Name {
 		return fmt.Errorf("daemon %s is none of cluster %s", name, w.cluster.Name)
 	}
-	if host := text(w.after, "host"); host != "" && host != daemons[0].Spec.Host {
+	if host != "" && host != daemons[0].Spec.Host {
 		return fmt.Errorf("daemon %s runs on host %s, not on %s", name, daemons[0].Spec.Host, host)
 	}
 	return nil

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -46,10 +47,10 @@ func (x OrchAdmission) Validate(ctx context.Context, a admission.Attributes, _ a
 	if err == nil {
 		err = w.judge(ctx)
 	}
-	if err != nil {
-		return admission.NewForbidden(a, err)
+	if err == nil || apierrors.IsInternalError(err) {
+		return err // what could not be looked up is no refusal
 	}
-	return nil
+	return admission.NewForbidden(a, err)
 }
 
 func orEmpty(empty bool, read func() (map[string]any, error)) (map[string]any, error) {
@@ -95,7 +96,31 @@ func (w *orchWrite) storageCluster() error {
 		return errors.New("'ceph orch' may change only spec.mode, spec.ceph.mon, spec.ceph.mgr and spec.ceph.config " +
 			"of its cluster")
 	}
+	if err := w.options(); err != nil {
+		return err
+	}
 	return sameMeta(w.before, w.after, nil)
+}
+
+// outside are options of Ceph that name files and programs of the hosts, as far as the kind takes
+// them: daemons run as root.
+var outside = regexp.MustCompile(`(^|_)(file|files|path|dir|hook|socket|library|keyring|command|program|chdir)$`)
+
+// options refuses options that name files and programs, unless they are as they were.
+func (w *orchWrite) options() error {
+	was, _, _ := unstructured.NestedMap(w.before, "spec", "ceph", "config")
+	is, _, _ := unstructured.NestedMap(w.after, "spec", "ceph", "config")
+	for section, of := range is {
+		options, _ := of.(map[string]any)
+		before, _ := was[section].(map[string]any)
+		for name, value := range options {
+			if outside.MatchString(name) && !reflect.DeepEqual(before[name], value) {
+				return fmt.Errorf("option %s names files or programs of the hosts: set it in spec.ceph.config with "+
+					"'holdfast apply' or kubectl", name)
+			}
+		}
+	}
+	return nil
 }
 
 // without is the spec of an object without some of its fields.
@@ -116,7 +141,11 @@ func (w *orchWrite) resource() error {
 		if len(object) == 0 {
 			continue
 		}
-		if name := text(object, "cluster"); name != w.cluster.Name {
+		switch name := text(object, "cluster"); name {
+		case w.cluster.Name:
+		case "":
+			return fmt.Errorf("it names no cluster: set spec.cluster: %s there first", w.cluster.Name)
+		default:
 			return fmt.Errorf("it belongs to cluster %q, and the call is one of cluster %s", name, w.cluster.Name)
 		}
 	}
@@ -133,37 +162,6 @@ func cmpText(a, b string) string {
 		return a
 	}
 	return b
-}
-
-// host lets labels be written that belong to 'ceph orch', of hosts that no other cluster uses.
-func (w *orchWrite) host(ctx context.Context) error {
-	if w.a.GetOperation() != admission.Update {
-		return errors.New("'ceph orch' makes and deletes no Host")
-	}
-	if !reflect.DeepEqual(without(w.before, nil), without(w.after, nil)) {
-		return errors.New("'ceph orch' may change only labels of a host")
-	}
-	allowed := func(label string) bool { return strings.HasPrefix(label, wire.LabelPrefix) }
-	if err := sameMeta(w.before, w.after, allowed); err != nil {
-		return err
-	}
-	return w.ownHost(ctx, w.a.GetName())
-}
-
-// ownHost refuses a host that another cluster has daemons on.
-func (w *orchWrite) ownHost(ctx context.Context, host string) error {
-	daemons, err := w.Kept.Daemons(ctx, "", fields.OneTermEqualSelector("spec.host", host).String())
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(daemons, func(d api.Daemon) bool {
-		return d.Namespace != w.cluster.Namespace || d.Spec.Cluster != w.cluster.Name
-	})
-	if i >= 0 {
-		return fmt.Errorf("cluster %s/%s has daemons on host %s, too: use 'holdfast host'", daemons[i].Namespace,
-			daemons[i].Spec.Cluster, host)
-	}
-	return nil
 }
 
 // sameMeta refuses changes of labels, annotations, owners and finalizers. Labels that allowed names

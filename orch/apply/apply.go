@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,23 +66,32 @@ func Parameters(writes []spec.Write, take bool, wipe ...string) (map[string]api.
 	if err != nil {
 		return nil, err
 	}
-	if most := partBytes * mostParts; len(text) > most {
-		return nil, fmt.Errorf("the documents of one call come to %d bytes as resources, and one call has room for "+
-			"%d: apply them in several calls", len(text), most)
-	}
 	parameters := map[string]api.ActionParameter{}
 	for i := 0; len(text) > 0; i++ {
 		n := min(len(text), partBytes)
-		parameters[paramPart+strconv.Itoa(i)] = api.ActionParameter(text[:n])
+		for n < len(text) && !utf8.RuneStart(text[n]) { // a part of a character is no text
+			n--
+		}
+		if i == mostParts {
+			return nil, tooMany(len(list))
+		}
+		parameters[partName(i)] = api.ActionParameter(text[:n])
 		text = text[n:]
 	}
 	if take {
 		parameters[paramConflicts] = api.ActionParameter(api.CephOrchTake)
 	}
-	if len(wipe) > 0 {
-		parameters[paramWipe] = api.ActionParameter(strings.Join(wipe, ","))
+	if disks := strings.Join(wipe, ","); len(disks) > partBytes {
+		return nil, fmt.Errorf("the names of %d disks are too much for one call: name fewer of them", len(wipe))
+	} else if disks != "" {
+		parameters[paramWipe] = api.ActionParameter(disks)
 	}
 	return parameters, nil
+}
+
+func tooMany(resources int) error {
+	return fmt.Errorf("the documents of one call come to %d resources of more than %d bytes, and one call has no room "+
+		"for more: apply them in several calls", resources, partBytes*mostParts)
 }
 
 // writesOf reads the parameters of an Action.

@@ -9,11 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action"
 	"github.com/holdfast-storage/holdfast/action/hostaction"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 // leavingOf are the devices that an object has leave.
@@ -59,11 +61,7 @@ func wipe(ctx context.Context, c client.Client, of *api.Action) (action.Progress
 			Kind: hostaction.Wipe, Host: host, Target: "device/" + id,
 			Parameters: map[string]api.ActionParameter{hostaction.ParamConfirm: api.ActionParameter(id)},
 		}
-		err := c.Create(ctx, a)
-		if apierrors.IsAlreadyExists(err) {
-			err = c.Get(ctx, client.ObjectKeyFromObject(a), a)
-		}
-		if err != nil {
+		if err := begin(ctx, c, a, of); err != nil {
 			return p, final(fmt.Errorf("while having disk %s of host %s erased: %w", id, host, err))
 		}
 		switch state := a.Status.State; {
@@ -77,6 +75,24 @@ func wipe(ctx context.Context, c client.Client, of *api.Action) (action.Progress
 	}
 	p.Done, p.Message = p.Count == p.Total, fmt.Sprintf("%d of %d disks erased", p.Count, p.Total)
 	return p, nil
+}
+
+// begin creates an Action in the name of another one, unless it did before.
+func begin(ctx context.Context, c client.Client, a, of *api.Action) error {
+	spec := a.Spec
+	err := c.Create(ctx, a)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(a), a); err != nil {
+		return err
+	}
+	cluster := types.NamespacedName{Namespace: of.Namespace, Name: of.Spec.Cluster}
+	same := a.Spec.Kind == spec.Kind && a.Spec.Host == spec.Host && a.Spec.Target == spec.Target
+	if !same || a.Spec.Requester != wire.User(cluster) {
+		return refuse("action/%s is another one: ask for it once more", a.Name)
+	}
+	return nil
 }
 
 // Wipes are the disks that an Action erases at its end, each HOST/ID.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -136,7 +138,14 @@ func (h *Handler) methods() []string {
 
 func (h *Handler) answer(
 	ctx context.Context, cluster types.NamespacedName, method string, args []byte, id string,
-) (any, error) {
+) (result any, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			h.Log.Error("panic while answering ceph orch", "method", method, "panic", fault,
+				"stack", string(debug.Stack()))
+			result, err = nil, fmt.Errorf("fault in Holdfast (see the log of the leader): %v", fault)
+		}
+	}()
 	view, err := h.Store.View(ctx, cluster)
 	if errors.Is(err, engine.ErrNotFound) || err == nil && view.Cluster.Spec.Type != api.StorageCeph {
 		return nil, answer.Errorf("Holdfast has no Ceph cluster %s", cluster)

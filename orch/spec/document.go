@@ -116,7 +116,7 @@ var defaults = map[string]map[string][]any{
 
 // dropDefaults takes out what says nothing.
 func (d *document) dropDefaults() {
-	delete(d.fields, "preview_only") // see Preview
+	delete(d.fields, previewOnly) // see Preview
 	dropEmpty(d.fields)
 	for _, kind := range []string{"", d.kind} {
 		for name, values := range defaults[kind] {
@@ -250,7 +250,7 @@ func (d *document) finish() {
 // write is a Write of the document.
 func (d *document) write(object *unstructured.Unstructured, notes ...string) Write {
 	return Write{
-		Service: d.service, Manager: managerPrefix + d.service, Object: object, Notes: notes,
+		Service: d.service, Manager: Manager(d.service), Object: object, Notes: notes,
 		Answer: fmt.Sprintf("Scheduled %s update...", d.service),
 	}
 }

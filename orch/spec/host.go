@@ -34,6 +34,7 @@ func (c *call) host(d *document) []Write {
 	d.status(h)
 	labels := d.hostLabels(h)
 	d.location(h, labels)
+	keepLabels(h, labels)
 
 	first := d.write(c.node(d, h, addr))
 	first.Answer = fmt.Sprintf("Added host '%s' with addr '%s'", d.id, cmp.Or(addr, d.id))
@@ -86,7 +87,7 @@ func (d *document) status(h *api.Host) {
 	}
 }
 
-// hostLabels are the labels of 'ceph orch' that the host has, and those that the document adds.
+// hostLabels are the labels of 'ceph orch' that the document names.
 func (d *document) hostLabels(h *api.Host) map[string]string {
 	labels := map[string]string{}
 	for _, name := range d.list("labels") {
@@ -101,15 +102,20 @@ func (d *document) hostLabels(h *api.Host) map[string]string {
 			labels[wire.LabelPrefix+name] = ""
 		}
 	}
+	return labels
+}
+
+// keepLabels adds to what a document sets the labels that the host has of 'ceph orch' and of its
+// place: what a manager applied before, and leaves out now, is taken away.
+func keepLabels(h *api.Host, labels map[string]string) {
 	if len(labels) == 0 {
-		return labels
+		return
 	}
 	for label, value := range h.Labels {
-		if strings.HasPrefix(label, wire.LabelPrefix) {
+		if strings.HasPrefix(label, wire.LabelPrefix) || slices.Contains(api.LocationLabels(), label) {
 			labels[label] = value
 		}
 	}
-	return labels
 }
 
 // location sets labels that say where the host is, where it has none.

@@ -7,9 +7,12 @@
 package spec
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -18,8 +21,23 @@ import (
 	"github.com/holdfast-storage/holdfast/orch/refusal"
 )
 
-// managerPrefix begins the names of field managers.
-const managerPrefix = "ceph-orch."
+// mostDocs bounds the documents of one call: each is checked before the answer, for which a call has
+// two seconds.
+const mostDocs = 100
+
+// managerPrefix begins the names of field managers, and mostManager is how long they may be.
+const managerPrefix, mostManager = "ceph-orch.", 128
+
+// Manager is the field manager of what 'ceph orch' declares of something, such as "osd.hdd".
+func Manager(of string) string {
+	name := managerPrefix + of
+	if len(name) <= mostManager {
+		return name
+	}
+	sum := sha256.Sum256([]byte(of))
+	hash := hex.EncodeToString(sum[:])[:16]
+	return strings.ToValidUTF8(name[:mostManager-len(hash)-1], "") + "-" + hash
+}
 
 // Write is one object to apply, by server-side apply with a field manager of its own.
 type Write struct {
@@ -71,6 +89,10 @@ var translators = map[string]func(c *call, d *document) []Write{
 func Writes(r Request) ([]Write, error) { return writes(r, true) }
 
 func writes(r Request, unchanged bool) ([]Write, error) {
+	if len(r.Docs) > mostDocs {
+		return nil, refusal.Errorf("%d documents are too many for one call: apply at most %d at a time", len(r.Docs),
+			mostDocs)
+	}
 	docs, err := parseAll(r.Docs)
 	if err != nil {
 		return nil, err
@@ -180,17 +202,18 @@ func (c *call) skipped(d *document) Write {
 	return w
 }
 
+const previewOnly = "preview_only"
+
 // Preview says whether any document asks what would come of it (preview_only): then the whole call
 // is a dry run. Documents of hosts cannot ask.
 func Preview(docs []json.RawMessage) bool {
 	for _, text := range docs {
-		var d struct {
-			Top  bool `json:"preview_only"`
-			Spec struct {
-				Preview bool `json:"preview_only"`
-			} `json:"spec"`
+		var d map[string]any
+		if json.Unmarshal(text, &d) != nil {
+			continue // it is refused
 		}
-		if json.Unmarshal(text, &d) == nil && (d.Top || d.Spec.Preview) {
+		inner, _ := d["spec"].(map[string]any)
+		if !isEmpty(d[previewOnly]) || !isEmpty(inner[previewOnly]) {
 			return true
 		}
 	}

@@ -26,6 +26,10 @@ const LabelPrefix = "ceph.holdfast.io/label."
 // ActionApply is the kind of Actions that carry out what 'ceph orch apply' declares.
 const ActionApply = "orch.apply"
 
+// AnnotationCall is on Actions of 'ceph orch'. It tells which call an Action is of, by a digest, as
+// ids may be used twice.
+const AnnotationCall = "ceph.holdfast.io/orch-call"
+
 // SocketName is the name of the agent's socket in the run directory of a ceph-mgr.
 const SocketName = "orch.sock"
 
@@ -100,15 +104,25 @@ func NoCall(w http.ResponseWriter, r *http.Request) {
 	Refuse(w, http.StatusNotFound, syscall.EINVAL, message)
 }
 
+// mostDrained is how much of a call that is too large is read on: a caller that still sends when
+// the connection ends does not see the answer.
+const mostDrained = 64 * MaxCall
+
 // ReadCall reads the arguments of a call. Where it cannot, it answers, and ok is false.
 func ReadCall(w http.ResponseWriter, r *http.Request) (args []byte, ok bool) {
-	args, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxCall))
-	if err != nil {
-		message := fmt.Sprintf("cannot read the call: %v; a call has at most %d bytes", err, MaxCall)
-		Refuse(w, http.StatusBadRequest, syscall.EINVAL, message)
-		return nil, false
+	args, err := io.ReadAll(io.LimitReader(r.Body, MaxCall+1))
+	switch {
+	case err != nil:
+		Refuse(w, http.StatusBadRequest, syscall.EINVAL, fmt.Sprintf("cannot read the call: %v; send it again", err))
+	case len(args) > MaxCall:
+		_, _ = io.CopyN(io.Discard, r.Body, mostDrained) // what is left is nobody's
+		message := fmt.Sprintf("the call is too large: it has at most %d bytes; apply fewer documents in one call",
+			MaxCall)
+		Refuse(w, http.StatusRequestEntityTooLarge, syscall.EINVAL, message)
+	default:
+		return args, true
 	}
-	return args, true
+	return nil, false
 }
 
 // Refuse writes an error. The status of HTTP says who is at fault; Ceph sees the errno alone.

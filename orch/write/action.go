@@ -29,8 +29,12 @@ func (c *Call) start(
 	if spec.Cluster != "" {
 		a.Namespace = c.View.Cluster.Namespace
 	}
+	a.Annotations = map[string]string{wire.AnnotationCall: c.digest}
 	err := c.Client.Create(ctx, a)
-	if err != nil && !apierrors.IsAlreadyExists(err) { // there is one if the call was sent before
+	if apierrors.IsAlreadyExists(err) {
+		err = c.sentBefore(ctx, a)
+	}
+	if err != nil {
 		return "", writing(err, "action %s", a.Name)
 	}
 	if err := c.follow(ctx, a, enough); err != nil {
@@ -44,6 +48,18 @@ func (c *Call) start(
 	}
 	return fmt.Sprintf("%s\naction/%s (holdfast%s action wait %s)", words, a.Name, inNamespace(a.Namespace),
 		a.Name), nil
+}
+
+// sentBefore reads the Action that the same call created when it was sent before. It is refused where
+// another call did. What a call asks for may be less the second time, so its parameters do not count.
+func (c *Call) sentBefore(ctx context.Context, a *api.Action) error {
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(a), a); err != nil {
+		return err
+	}
+	if !c.mine(a) || a.Annotations[wire.AnnotationCall] != c.digest {
+		return answer.Errorf("action %s is of another call with the same id: send the call once more", a.Name)
+	}
+	return nil
 }
 
 // name is that of the Action of this call.

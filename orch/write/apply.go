@@ -71,7 +71,7 @@ func (c *Call) apply(ctx context.Context, docs []json.RawMessage, noOverwrite bo
 	if err != nil {
 		return nil, err
 	}
-	words := found.words
+	words := append([]string{}, found.words...)
 	if spec.Preview(docs) || len(found.changes) == 0 {
 		return words, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action/hostaction"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -30,9 +31,10 @@ type removal struct {
 	WAL       bool     `json:"replace_wal"`
 }
 
-// manager is the field manager of what 'ceph orch' has leave of an OSD: each entry of exclude and
-// replace has an owner of its own, so that one is taken back alone.
-func manager(id string) string { return "ceph-orch.osd." + id }
+// manager is the field manager of what 'ceph orch' has leave of a device: each entry of exclude and
+// replace has an owner of its own, so that one is taken back alone. Numbers of OSDs are used again,
+// and name no owner: the entry of one would take the place of another's.
+func manager(device string) string { return spec.Manager("leaving." + device) }
 
 // removeOSDs names the devices of OSDs in exclude, or in replace, of what declares them. The
 // planner drains the OSDs, and asks Ceph before it destroys them.
@@ -101,7 +103,7 @@ func (c *Call) leave(id, field string, with []string) (spec.Write, string, error
 	if err := unstructured.SetNestedStringSlice(u.Object, []string{device}, "spec", field); err != nil {
 		return spec.Write{}, "", err
 	}
-	return spec.Write{Service: "osd", Manager: manager(id), Object: u}, d.Spec.Host + "/" + device, nil
+	return spec.Write{Service: "osd", Manager: manager(device), Object: u}, d.Spec.Host + "/" + device, nil
 }
 
 // deviceOf is the disk of an OSD.
@@ -144,7 +146,7 @@ func (c *Call) checkLeaving(ctx context.Context, writes []spec.Write) error {
 			addEntries(have.Object, w.Object)
 			continue
 		}
-		copied := spec.Write{Service: w.Service, Manager: "ceph-orch.osd", Object: w.Object.DeepCopy()}
+		copied := spec.Write{Service: w.Service, Manager: spec.Manager("leaving"), Object: w.Object.DeepCopy()}
 		all = append(all, copied)
 		together[name] = &all[len(all)-1]
 	}
@@ -177,30 +179,51 @@ func stopRemoval(ctx context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	type of struct{ host, device string }
+	var all []of
 	for _, id := range a.IDs {
-		id = strings.TrimPrefix(id, "osd.")
-		d, err := c.daemon("osd." + id)
+		d, err := c.daemon("osd." + strings.TrimPrefix(id, "osd."))
 		if err != nil {
 			return nil, err
 		}
 		device := deviceOf(d)
-		u := c.declares(d.Spec.Host, device)
-		if u == nil {
-			return nil, answer.Errorf("osd.%s is not being removed: see 'ceph orch osd rm status'", id)
+		if c.declares(d.Spec.Host, device) == nil {
+			return nil, answer.Errorf("osd.%s is not being removed: see 'ceph orch osd rm status'", d.Spec.ID)
 		}
-		if err := unstructured.SetNestedMap(u.Object, map[string]any{}, "spec"); err != nil {
-			return nil, err
-		}
-		if err := apply.Object(ctx, c.Client, u, manager(id), true); err != nil {
-			return nil, err
-		}
-		if names(u, device) {
-			return nil, answer.Errorf("osd.%s still leaves: somebody else named device %s in exclude or replace of "+
-				"%s; change it there",
-				id, device, apply.NameOf(u))
+		all = append(all, of{d.Spec.Host, device})
+	}
+	for _, dry := range []bool{true, false} { // all, or none
+		for _, x := range all {
+			if err := takeBack(ctx, c, c.declares(x.host, x.device), x.device, dry); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return "Stopped OSD(s) removal", nil
+}
+
+// takenBack is the write that ends what 'ceph orch' itself had leave of a device.
+func takenBack(u *unstructured.Unstructured, device string) spec.Write {
+	u.Object["spec"] = map[string]any{}
+	return spec.Write{Service: "osd", Manager: manager(device), Object: u}
+}
+
+// takeBack ends what 'ceph orch' itself had leave of a device. It is refused where the device leaves
+// by somebody else's word, too.
+func takeBack(ctx context.Context, c *Call, u *unstructured.Unstructured, device string, dry bool) error {
+	var opts []client.ApplyOption
+	if dry {
+		opts = append(opts, client.DryRunAll)
+	}
+	w := takenBack(u, device)
+	if err := apply.Object(ctx, c.Client, u, w.Manager, true, opts...); err != nil {
+		return err
+	}
+	if names(u, device) {
+		return answer.Errorf("device %s still leaves: somebody else named it in exclude or replace of %s; change it "+
+			"there", device, apply.NameOf(u))
+	}
+	return nil
 }
 
 // names says whether an object has a device leave.
@@ -242,11 +265,11 @@ func createOSDs(ctx context.Context, c *Call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		u := object("StorageNode", n.Namespace, n.Name)
-		if err := unstructured.SetNestedStringSlice(u.Object, []string{d.ID}, "spec", "devices"); err != nil {
+		added, err := addDevice(ctx, c, n, d.ID)
+		if err != nil {
 			return nil, err
 		}
-		writes = append(writes, spec.Write{Service: "osd", Manager: "ceph-orch.device." + d.ID, Object: u})
+		writes = append(writes, added...)
 	}
 	parameters, err := apply.Parameters(writes, c.take())
 	if err != nil {
@@ -254,6 +277,23 @@ func createOSDs(ctx context.Context, c *Call) (any, error) {
 	}
 	words := fmt.Sprintf("Scheduled OSD(s) on host '%s': %s", h.Name, strings.Join(paths, ", "))
 	return c.start(ctx, c.applying(parameters), words, stepDone(apply.StepPersist))
+}
+
+// addDevice are the writes by which a StorageNode gets a device. One that left by the word of 'ceph
+// orch' comes back.
+func addDevice(ctx context.Context, c *Call, n *api.StorageNode, id string) ([]spec.Write, error) {
+	var writes []spec.Write
+	if slices.Contains(n.Spec.Exclude, id) || slices.Contains(n.Spec.Replace, id) {
+		if err := takeBack(ctx, c, object("StorageNode", n.Namespace, n.Name), id, true); err != nil {
+			return nil, err
+		}
+		writes = append(writes, takenBack(object("StorageNode", n.Namespace, n.Name), id))
+	}
+	u := object("StorageNode", n.Namespace, n.Name)
+	if err := unstructured.SetNestedStringSlice(u.Object, []string{id}, "spec", "devices"); err != nil {
+		return nil, err
+	}
+	return append(writes, spec.Write{Service: "osd", Manager: spec.Manager("device." + id), Object: u}), nil
 }
 
 // oneHost reads what 'ceph orch daemon add osd HOST:DEVICE,…' makes.
@@ -373,22 +413,22 @@ func (c *Call) lights(ctx context.Context) ([]string, error) {
 	if len(a.Locations) == 0 {
 		return nil, answer.Errorf("Ceph knows no such device: see 'ceph device ls' for the devices that it knows")
 	}
+	if len(a.Locations) > mostLights {
+		return nil, answer.Errorf("%d places of one device are too many: name one of them", len(a.Locations))
+	}
 	state := map[bool]string{true: hostaction.On, false: hostaction.Off}[a.On]
+	places := make([]place, len(a.Locations))
+	for i, location := range a.Locations { // all, or none
+		if places[i], err = placed(c, location); err != nil {
+			return nil, err
+		}
+	}
 	words := []string{}
-	for i, location := range a.Locations {
-		host, names := placeOf(location)
-		h, err := c.usedHost(host)
-		if err != nil {
-			return nil, err
-		}
-		d, err := anyDevice(h, names)
-		if err != nil {
-			return nil, err
-		}
+	for i, p := range places {
 		one := *c
 		one.ID = fmt.Sprintf("%.10s%d", c.ID, i)
-		task := fmt.Sprintf("%s light of %s on host %s: %s", a.Light, d.Path, h.Name, state)
-		said, err := one.onDevice(ctx, hostaction.Light, h.Name, d, task, map[string]api.ActionParameter{
+		task := fmt.Sprintf("%s light of %s on host %s: %s", a.Light, p.device.Path, p.host, state)
+		said, err := one.onDevice(ctx, hostaction.Light, p.host, p.device, task, map[string]api.ActionParameter{
 			hostaction.ParamLight: api.ActionParameter(a.Light), hostaction.ParamState: api.ActionParameter(state),
 		})
 		if err != nil {
@@ -397,6 +437,26 @@ func (c *Call) lights(ctx context.Context) ([]string, error) {
 		words = append(words, said)
 	}
 	return words, nil
+}
+
+// mostLights is at how many places one device is at most.
+const mostLights = 16
+
+// place is where a device is.
+type place struct {
+	host   string
+	device *api.Device
+}
+
+// placed finds a DeviceLightLoc.
+func placed(c *Call, location json.RawMessage) (place, error) {
+	host, names := placeOf(location)
+	h, err := c.usedHost(host)
+	if err != nil {
+		return place{}, err
+	}
+	d, err := anyDevice(h, names)
+	return place{h.Name, d}, err
 }
 
 // placeOf reads a DeviceLightLoc: a list of host, device and path, or a map of these.

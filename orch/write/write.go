@@ -5,6 +5,8 @@ package write
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,6 +56,9 @@ type Call struct {
 	ID string
 	// Log is for what its caller is not told.
 	Log *slog.Logger
+
+	// digest tells the call from others with its id.
+	digest string
 }
 
 type method = func(ctx context.Context, c *Call) (any, error)
@@ -105,7 +110,18 @@ func Knows(name string) bool { return methods[name] != nil }
 
 // Do carries a call out. Each error that the caller can do something about is an *answer.Error.
 func Do(ctx context.Context, name string, c *Call) (any, error) {
+	if c.View.Cluster.DeletionTimestamp != nil && name != "remove_osds_status" {
+		return nil, answer.Errorf("cluster %s is being deleted: nothing of it can be changed any more",
+			c.View.Cluster.Name)
+	}
+	sum := sha256.Sum256(append([]byte(name+"\n"), c.Args...))
+	c.digest = hex.EncodeToString(sum[:])
 	result, err := methods[name](ctx, c)
+	if errors.Is(err, context.DeadlineExceeded) {
+		const late = "the call takes too long (%v): what it has begun is in 'holdfast get actions'; try again, or ask " +
+			"for less in one call"
+		return nil, &answer.Error{Errno: -int(syscall.EAGAIN), Message: fmt.Sprintf(late, err)}
+	}
 	return result, told(err)
 }
 

@@ -1,0 +1,42 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/propose"
+)
+
+// TestAsked_end: when leadership is over, answers that are under way end at once and are waited for,
+// and there are no more: a driver would connect to a storage system, and nobody would end that.
+func TestAsked_end(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := Config{Log: slog.New(slog.DiscardHandler)}.asked(nil)
+		var cause error
+		ctx, done, err := a.begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			done()
+		}()
+		a.end()
+		if !errors.Is(cause, errOver) {
+			t.Errorf("it was not waited for, or ended by %v", cause)
+		}
+		if _, _, err := a.Suppose(t.Context(), api.StorageCeph, types.NamespacedName{}, nil); !errors.Is(err, errOver) {
+			t.Error(err)
+		}
+		if _, err := a.Propose(t.Context(), propose.Request{}, 0); !errors.Is(err, errOver) {
+			t.Error(err)
+		}
+	})
+}
