@@ -121,6 +121,11 @@ func within[T any](ctx context.Context, a *Asked, ask func(context.Context) (T, 
 	case f := <-answer:
 		return f.is, f.err
 	case <-ctx.Done():
+		select {
+		case f := <-answer: // it ended at the same moment
+			return f.is, f.err
+		default:
+		}
 		if cause := context.Cause(ctx); errors.Is(cause, errOver) {
 			return none, errOver
 		}
