@@ -236,7 +236,7 @@ class Module(orchestrator.Orchestrator, mgr_module.MgrModule):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.have([])
+        self.have(self._last())
         self._wake = threading.Event()
         self._ended = self._heard = False
         self._shown = set()  # what 'ceph -s' shows, by the ids of Actions
@@ -259,12 +259,25 @@ class Module(orchestrator.Orchestrator, mgr_module.MgrModule):
                 setattr(cls, name, method)
                 cls.made.add(name)
 
+    def _last(self):
+        """
+        The methods that the leader named last. The mons keep them, so that a mgr that takes over while the leader cannot be reached says that,
+        and not that there are no such commands.
+        """
+        try:
+            return json.loads(self.get_store('methods') or '[]')
+        except Exception as e:
+            self.log.debug('the methods that were named last cannot be read: %s', e)
+            return []
+
     def _state(self):
         """What Holdfast can do, and what is under way; None where it is not heard."""
         try:
             state = ask('state', {})
             self.have(state['methods'])
             self._heard = True
+            if state['methods'] != self._last():
+                self.set_store('methods', json.dumps(state['methods']))
             return state
         except Exception as e:
             self.log.debug('the state of Holdfast is not known: %s', e)
