@@ -232,8 +232,11 @@ func drain(ctx context.Context, c *Call) (any, error) {
 		return nil, answer.Errorf("--zap-osd-devices is not supported: wipe the disks after the drain with 'ceph " +
 			"orch device zap'")
 	}
-	return c.hostAction(ctx, hosts.Drain, h.Name,
-		fmt.Sprintf("Scheduled to remove all daemons and OSDs from host '%s'", h.Name), nil)
+	words := fmt.Sprintf("Scheduled to remove all daemons and OSDs from host '%s'", h.Name)
+	if there := onHost(c.View, hosts.Drain, h.Name); there != nil && there.Spec.Want != api.WantCancelled {
+		return following(there, words), nil
+	}
+	return c.hostAction(ctx, hosts.Drain, h.Name, words, nil)
 }
 
 // stopDrain ends a drain: under way it is cancelled, and one that is over is taken back.

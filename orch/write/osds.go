@@ -59,17 +59,22 @@ func removeOSDs(ctx context.Context, c *Call) (any, error) {
 		}
 		writes, zap = append(writes, w), append(zap, device)
 	}
+	changes, err := c.checkLeaving(ctx, writes)
+	if err != nil {
+		return nil, err
+	}
+	const words = "Scheduled OSD(s) for removal"
+	if there := c.removing(zap, field, a.Zap); there != nil && !changes {
+		return following(there, words), nil
+	}
 	if !a.Zap {
 		zap = nil
-	}
-	if err := c.checkLeaving(ctx, writes); err != nil {
-		return nil, err
 	}
 	parameters, err := apply.Parameters(writes, c.take(), zap...)
 	if err != nil {
 		return nil, answer.Errorf("%v", err)
 	}
-	return c.start(ctx, c.applying(parameters), "Scheduled OSD(s) for removal", stepDone(apply.StepPersist))
+	return c.start(ctx, c.applying(parameters), words, stepDone(apply.StepPersist))
 }
 
 // leave is the write that has one OSD leave, and its device as HOST/ID.
@@ -133,8 +138,9 @@ func (c *Call) declares(host, device string) *unstructured.Unstructured {
 	return nil
 }
 
-// checkLeaving has the planner look at all OSDs that are to leave together.
-func (c *Call) checkLeaving(ctx context.Context, writes []spec.Write) error {
+// checkLeaving has the planner look at all OSDs that leave together, and says whether that changes
+// anything.
+func (c *Call) checkLeaving(ctx context.Context, writes []spec.Write) (changes bool, err error) {
 	together := map[string]*spec.Write{}
 	var all []spec.Write
 	for _, w := range writes {
@@ -147,8 +153,8 @@ func (c *Call) checkLeaving(ctx context.Context, writes []spec.Write) error {
 		all = append(all, copied)
 		together[name] = &all[len(all)-1]
 	}
-	_, err := c.check(ctx, all)
-	return err
+	found, err := c.check(ctx, all)
+	return err == nil && len(found.changes) > 0, err
 }
 
 // addEntries adds the entries of exclude and replace of another object.
@@ -176,30 +182,44 @@ func stopRemoval(ctx context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var leaving []*api.Daemon
+	var devices []string
 	for _, id := range a.IDs {
-		id = strings.TrimPrefix(id, "osd.")
-		d, err := c.daemon("osd." + id)
+		d, err := c.daemon("osd." + strings.TrimPrefix(id, "osd."))
 		if err != nil {
 			return nil, err
 		}
-		device := deviceOf(d)
-		u := c.declares(d.Spec.Host, device)
-		if u == nil {
-			return nil, answer.Errorf("osd.%s is not being removed: see 'ceph orch osd rm status'", id)
-		}
-		if err := unstructured.SetNestedMap(u.Object, map[string]any{}, "spec"); err != nil {
+		leaving, devices = append(leaving, d), append(devices, deviceOf(d))
+	}
+	if err := c.endRemovals(ctx, devices); err != nil {
+		return nil, err
+	}
+	for _, d := range leaving {
+		if err := c.stay(ctx, d); err != nil {
 			return nil, err
-		}
-		if err := apply.Object(ctx, c.Client, u, manager(id), true); err != nil {
-			return nil, err
-		}
-		if names(u, device) {
-			return nil, answer.Errorf("osd.%s still leaves: somebody else named device %s in exclude or replace of "+
-				"%s; change it there",
-				id, device, apply.NameOf(u))
 		}
 	}
 	return "Stopped OSD(s) removal", nil
+}
+
+// stay takes back that an OSD leaves.
+func (c *Call) stay(ctx context.Context, d *api.Daemon) error {
+	id, device := d.Spec.ID, deviceOf(d)
+	u := c.declares(d.Spec.Host, device)
+	if u == nil {
+		return answer.Errorf("osd.%s is not being removed: see 'ceph orch osd rm status'", id)
+	}
+	if err := unstructured.SetNestedMap(u.Object, map[string]any{}, "spec"); err != nil {
+		return err
+	}
+	if err := apply.Object(ctx, c.Client, u, manager(id), true); err != nil {
+		return err
+	}
+	if names(u, device) {
+		return answer.Errorf("osd.%s still leaves: somebody else named device %s in exclude or replace of %s; change "+
+			"it there", id, device, apply.NameOf(u))
+	}
+	return nil
 }
 
 // names says whether an object has a device leave.
