@@ -9,12 +9,14 @@ out by the class which commands there are.
 import copy
 import datetime
 import enum
+import errno
 import http.client
 import inspect
 import json
 import os
 import socket
 import threading
+import time
 import uuid
 
 import mgr_module
@@ -29,6 +31,7 @@ DEADLINE = 3.0  # seconds for one call: a slow one holds up every other 'ceph or
 LOOK_EVERY = 10.0  # seconds between two looks at which methods there are
 FOLLOW_EVERY = 2.0  # seconds, while something is under way
 RETRY_EVERY = 1.0  # seconds, until the leader has answered once
+LEADER_BACK = 20.0  # seconds within which another leader answers, after one is gone
 
 # Ceph 20 pickles what goes from one interpreter to another; earlier releases hand over the objects themselves.
 PICKLES = hasattr(mgr_module, 'CLICommandBase')
@@ -78,10 +81,23 @@ def ask(method, args):
         if not isinstance(answer, dict):
             raise ValueError('another program answers on its socket')
     except Exception as e:
-        raise OrchestratorError('the agent of Holdfast on this host does not answer: {}; check \'holdfast agent\' there'.format(e))
+        why = 'the agent of Holdfast on this host does not answer: {}; check \'holdfast agent\' there'.format(e)
+        raise OrchestratorError(why, errno=-errno.EAGAIN)
     if 'error' in answer:
         raise OrchestratorError(answer['error'], errno=answer.get('errno', -22))
     return answer.get('result')
+
+
+def insist(method, args):
+    """The answer to a call whose failure Ceph shows as a traceback: it waits until a leader answers, if there is none."""
+    end = time.monotonic() + LEADER_BACK
+    while True:
+        try:
+            return ask(method, args)
+        except OrchestratorError as e:
+            if e.errno != -errno.EAGAIN or time.monotonic() > end:
+                raise
+        time.sleep(RETRY_EVERY)
 
 
 def _encode(value):
@@ -207,9 +223,10 @@ def _make(name):
     if base is None or name in INHERITED:
         return None
     signature = inspect.signature(base)
+    call = insist if name in PLAIN else ask
 
     def method(self, *args, **kwargs):
-        answer = _decode(name, ask(name, _named(signature, args, kwargs)))
+        answer = _decode(name, call(name, _named(signature, args, kwargs)))
         if name not in ROWS:
             self._wake.set()  # it may have begun something
         return answer
