@@ -78,7 +78,8 @@ func removeLabel(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	if _, has := h.Labels[wire.LabelPrefix+a.Label]; !has {
-		return nil, answer.Errorf("host %s has no label %s: see 'ceph orch host ls'", h.Name, a.Label)
+		// Ceph may have sent the call before, to a mgr that died; cephadm makes no error of it, either.
+		return fmt.Sprintf("Host %s has no label %s: see 'ceph orch host ls'", h.Name, a.Label), nil
 	}
 	if placed := c.onlyBy(h, a.Label); placed != "" && !a.Force {
 		return nil, answer.Errorf("host %s is the last one with label %s, by which %s is placed: change its "+
