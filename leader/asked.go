@@ -71,6 +71,11 @@ func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Durati
 			err = fmt.Errorf("planning failed: fault in Holdfast (see the log of the leader): %v", fault)
 		}
 	}()
+	ctx, done, err := a.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	objects, err := a.proposing.Plans.Objects(ctx)
 	if err != nil {
 		return nil, err

@@ -141,8 +141,8 @@ func (*Handler) Undo(context.Context, *api.Action, string) (action.Progress, err
 }
 
 // writeTimeout bounds the writes of one step, and readAgain is between two looks at what became of
-// them.
-const writeTimeout, readAgain = 30 * time.Second, time.Second
+// them. writesSoon is between two looks at an Action that writes first.
+const writeTimeout, readAgain, writesSoon = 30 * time.Second, time.Second, 100 * time.Millisecond
 
 // Step implements action.Handler.
 func (h *Handler) Step(ctx context.Context, a *api.Action, step string) (action.Progress, error) {
@@ -158,6 +158,9 @@ func (h *Handler) Step(ctx context.Context, a *api.Action, step string) (action.
 	}
 	switch step {
 	case StepPersist:
+		if first, err := earlier(ctx, c, a, writes); err != nil || first != "" {
+			return action.Progress{Recheck: writesSoon, WaitsFor: "action/" + first + " to write first"}, err
+		}
 		return persist(ctx, c, writes, a.Spec.Parameters[paramConflicts] == api.ActionParameter(api.CephOrchTake))
 	case StepWipe:
 		return wipe(ctx, c, a)
@@ -192,7 +195,7 @@ func effective(ctx context.Context, c client.Client, writes []write) (action.Pro
 		}
 		wait, err := state(u)
 		if err == nil && wait == "" {
-			wait, err = leaves(ctx, c, of)
+			wait, err = leaves(ctx, c, of, u)
 		}
 		switch {
 		case err != nil:

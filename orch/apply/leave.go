@@ -18,18 +18,22 @@ import (
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
-// leavingOf are the devices that an object has leave.
-func leavingOf(object map[string]any) (ids []string) {
-	for _, field := range []string{"exclude", "replace"} {
+// leavingFields have devices leave.
+var leavingFields = []string{"exclude", "replace"}
+
+// leavingOf are the devices that fields of an object have leave.
+func leavingOf(object map[string]any, fields ...string) (ids []string) {
+	for _, field := range fields {
 		list, _, _ := unstructured.NestedStringSlice(object, "spec", field)
 		ids = append(ids, list...)
 	}
 	return ids
 }
 
-// leaves says which daemon is still on a device that an object has leave.
-func leaves(ctx context.Context, c client.Client, of *unstructured.Unstructured) (wait string, err error) {
-	ids := leavingOf(of.Object)
+// leaves says which daemon is still on a device that a write had leave. It refuses to wait for one
+// that the object, as it is now, does not have leave any more.
+func leaves(ctx context.Context, c client.Client, of, now *unstructured.Unstructured) (wait string, err error) {
+	ids := leavingOf(of.Object, leavingFields...)
 	if len(ids) == 0 {
 		return "", nil
 	}
@@ -39,12 +43,23 @@ func leaves(ctx context.Context, c client.Client, of *unstructured.Unstructured)
 	}
 	for i := range daemons.Items {
 		d := &daemons.Items[i]
-		on := func(x api.DaemonDevice) bool { return slices.Contains(ids, x.ID) || slices.Contains(ids, x.Of) }
-		if slices.ContainsFunc(d.Spec.Devices, on) {
-			return fmt.Sprintf("%s on host %s to leave the cluster", d.Name, d.Spec.Host), nil
+		if !onAny(d, ids) {
+			continue
 		}
+		if !onAny(d, leavingOf(now.Object, leavingFields...)) {
+			return "", refuse("%s on host %s stays: exclude and replace of %s name its device no more", d.Name,
+				d.Spec.Host, NameOf(now))
+		}
+		wait = fmt.Sprintf("%s on host %s to leave the cluster", d.Name, d.Spec.Host)
 	}
-	return "", nil
+	return wait, nil
+}
+
+// onAny says whether a daemon has one of some devices.
+func onAny(d *api.Daemon, ids []string) bool {
+	return slices.ContainsFunc(d.Spec.Devices, func(x api.DaemonDevice) bool {
+		return slices.Contains(ids, x.ID) || slices.Contains(ids, x.Of)
+	})
 }
 
 // wipe has agents erase the disks that an Action names, each by an Action of its own, and follows
@@ -98,11 +113,21 @@ func begin(ctx context.Context, c client.Client, a, of *api.Action) error {
 // Wipes are the disks that an Action erases at its end, each HOST/ID.
 func Wipes(a *api.Action) string { return string(a.Spec.Parameters[paramWipe]) }
 
-// Removes says whether an Action has a device leave.
-func Removes(a *api.Action, device string) bool {
+// Removed are the devices that fields of an Action have leave: exclude, replace, or both where none is
+// named.
+func Removed(a *api.Action, fields ...string) (ids []string) {
 	writes, err := writesOf(a)
 	if err != nil {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(writes, func(w write) bool { return slices.Contains(leavingOf(w.Object), device) })
+	if len(fields) == 0 {
+		fields = leavingFields
+	}
+	for _, w := range writes {
+		ids = append(ids, leavingOf(w.Object, fields...)...)
+	}
+	return ids
 }
+
+// Removes says whether an Action has a device leave.
+func Removes(a *api.Action, device string) bool { return slices.Contains(Removed(a), device) }

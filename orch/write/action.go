@@ -46,8 +46,12 @@ func (c *Call) start(
 	case api.ActionPendingApproval:
 		words += "\nan administrator has to approve it: holdfast action approve " + a.Name
 	}
-	return fmt.Sprintf("%s\naction/%s (holdfast%s action wait %s)", words, a.Name, inNamespace(a.Namespace),
-		a.Name), nil
+	return following(a, words), nil
+}
+
+// following are words with how to follow an Action.
+func following(a *api.Action, words string) string {
+	return fmt.Sprintf("%s\naction/%s (holdfast%s action wait %s)", words, a.Name, inNamespace(a.Namespace), a.Name)
 }
 
 // sentBefore reads the Action that the same call created when it was sent before. It is refused where

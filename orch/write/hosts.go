@@ -78,7 +78,8 @@ func removeLabel(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	if _, has := h.Labels[wire.LabelPrefix+a.Label]; !has {
-		return nil, answer.Errorf("host %s has no label %s: see 'ceph orch host ls'", h.Name, a.Label)
+		// Ceph may have sent the call before, to a mgr that died; cephadm makes no error of it, either.
+		return fmt.Sprintf("Host %s has no label %s: see 'ceph orch host ls'", h.Name, a.Label), nil
 	}
 	if placed := c.onlyBy(h, a.Label); placed != "" && !a.Force {
 		return nil, answer.Errorf("host %s is the last one with label %s, by which %s is placed: change its "+
@@ -240,8 +241,11 @@ func drain(ctx context.Context, c *Call) (any, error) {
 		return nil, answer.Errorf("--zap-osd-devices is not supported: wipe the disks after the drain with 'ceph " +
 			"orch device zap'")
 	}
-	return c.hostAction(ctx, hosts.Drain, h.Name,
-		fmt.Sprintf("Scheduled to remove all daemons and OSDs from host '%s'", h.Name), nil)
+	words := fmt.Sprintf("Scheduled to remove all daemons and OSDs from host '%s'", h.Name)
+	if there := onHost(c.View, hosts.Drain, h.Name); there != nil && there.Spec.Want != api.WantCancelled {
+		return following(there, words), nil
+	}
+	return c.hostAction(ctx, hosts.Drain, h.Name, words, nil)
 }
 
 // stopDrain ends a drain: under way it is cancelled, and one that is over is taken back.

@@ -62,17 +62,22 @@ func removeOSDs(ctx context.Context, c *Call) (any, error) {
 		}
 		writes, zap = append(writes, w), append(zap, device)
 	}
+	changes, err := c.checkLeaving(ctx, writes)
+	if err != nil {
+		return nil, err
+	}
+	const words = "Scheduled OSD(s) for removal"
+	if there := c.removing(zap, field, a.Zap); there != nil && !changes {
+		return following(there, words), nil
+	}
 	if !a.Zap {
 		zap = nil
-	}
-	if err := c.checkLeaving(ctx, writes); err != nil {
-		return nil, err
 	}
 	parameters, err := apply.Parameters(writes, c.take(), zap...)
 	if err != nil {
 		return nil, answer.Errorf("%v", err)
 	}
-	return c.start(ctx, c.applying(parameters), "Scheduled OSD(s) for removal", stepDone(apply.StepPersist))
+	return c.start(ctx, c.applying(parameters), words, stepDone(apply.StepPersist))
 }
 
 // leave is the write that has one OSD leave, and its device as HOST/ID.
@@ -136,8 +141,9 @@ func (c *Call) declares(host, device string) *unstructured.Unstructured {
 	return nil
 }
 
-// checkLeaving has the planner look at all OSDs that are to leave together.
-func (c *Call) checkLeaving(ctx context.Context, writes []spec.Write) error {
+// checkLeaving has the planner look at all OSDs that leave together, and says whether that changes
+// anything.
+func (c *Call) checkLeaving(ctx context.Context, writes []spec.Write) (changes bool, err error) {
 	together := map[string]*spec.Write{}
 	var all []spec.Write
 	for _, w := range writes {
@@ -150,8 +156,8 @@ func (c *Call) checkLeaving(ctx context.Context, writes []spec.Write) error {
 		all = append(all, copied)
 		together[name] = &all[len(all)-1]
 	}
-	_, err := c.check(ctx, all)
-	return err
+	found, err := c.check(ctx, all)
+	return err == nil && len(found.changes) > 0, err
 }
 
 // addEntries adds the entries of exclude and replace of another object.
@@ -181,6 +187,7 @@ func stopRemoval(ctx context.Context, c *Call) (any, error) {
 	}
 	type of struct{ host, device string }
 	var all []of
+	var devices []string
 	for _, id := range a.IDs {
 		d, err := c.daemon("osd." + strings.TrimPrefix(id, "osd."))
 		if err != nil {
@@ -190,9 +197,14 @@ func stopRemoval(ctx context.Context, c *Call) (any, error) {
 		if c.declares(d.Spec.Host, device) == nil {
 			return nil, answer.Errorf("osd.%s is not being removed: see 'ceph orch osd rm status'", d.Spec.ID)
 		}
-		all = append(all, of{d.Spec.Host, device})
+		all, devices = append(all, of{d.Spec.Host, device}), append(devices, device)
 	}
 	for _, dry := range []bool{true, false} { // all, or none
+		if !dry {
+			if err := c.endRemovals(ctx, devices); err != nil {
+				return nil, err
+			}
+		}
 		for _, x := range all {
 			if err := takeBack(ctx, c, c.declares(x.host, x.device), x.device, dry); err != nil {
 				return nil, err

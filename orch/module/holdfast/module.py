@@ -9,12 +9,14 @@ out by the class which commands there are.
 import copy
 import datetime
 import enum
+import errno
 import http.client
 import inspect
 import json
 import os
 import socket
 import threading
+import time
 import uuid
 
 import mgr_module
@@ -29,6 +31,7 @@ DEADLINE = 3.0  # seconds for one call: a slow one holds up every other 'ceph or
 LOOK_EVERY = 10.0  # seconds between two looks at which methods there are
 FOLLOW_EVERY = 2.0  # seconds, while something is under way
 RETRY_EVERY = 1.0  # seconds, until the leader has answered once
+LEADER_BACK = 20.0  # seconds within which another leader answers, after one is gone
 
 # Ceph 20 pickles what goes from one interpreter to another; earlier releases hand over the objects themselves.
 PICKLES = hasattr(mgr_module, 'CLICommandBase')
@@ -78,10 +81,23 @@ def ask(method, args):
         if not isinstance(answer, dict):
             raise ValueError('another program answers on its socket')
     except Exception as e:
-        raise OrchestratorError('the agent of Holdfast on this host does not answer: {}; check \'holdfast agent\' there'.format(e))
+        why = 'the agent of Holdfast on this host does not answer: {}; check \'holdfast agent\' there'.format(e)
+        raise OrchestratorError(why, errno=-errno.EAGAIN)
     if 'error' in answer:
         raise OrchestratorError(answer['error'], errno=answer.get('errno', -22))
     return answer.get('result')
+
+
+def insist(method, args):
+    """The answer to a call whose failure Ceph shows as a traceback: it waits until a leader answers, if there is none."""
+    end = time.monotonic() + LEADER_BACK
+    while True:
+        try:
+            return ask(method, args)
+        except OrchestratorError as e:
+            if e.errno != -errno.EAGAIN or time.monotonic() > end:
+                raise
+        time.sleep(RETRY_EVERY)
 
 
 def _encode(value):
@@ -208,9 +224,10 @@ def _make(name):
     if base is None or name in INHERITED:
         return None
     signature = inspect.signature(base)
+    call = insist if name in PLAIN else ask
 
     def method(self, *args, **kwargs):
-        answer = _decode(name, ask(name, _named(signature, args, kwargs)))
+        answer = _decode(name, call(name, _named(signature, args, kwargs)))
         if name not in ROWS:
             self._wake.set()  # it may have begun something
         return answer
@@ -237,7 +254,7 @@ class Module(orchestrator.Orchestrator, mgr_module.MgrModule):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.have([])
+        self.have(self._last())
         self._wake = threading.Event()
         self._ended = self._heard = False
         self._shown = set()  # what 'ceph -s' shows, by the ids of Actions
@@ -260,12 +277,25 @@ class Module(orchestrator.Orchestrator, mgr_module.MgrModule):
                 setattr(cls, name, method)
                 cls.made.add(name)
 
+    def _last(self):
+        """
+        The methods that the leader named last. The mons keep them, so that a mgr that takes over while the leader cannot be reached says that,
+        and not that there are no such commands.
+        """
+        try:
+            return json.loads(self.get_store('methods') or '[]')
+        except Exception as e:
+            self.log.debug('the methods that were named last cannot be read: %s', e)
+            return []
+
     def _state(self):
         """What Holdfast can do, and what is under way; None where it is not heard."""
         try:
             state = ask('state', {})
             self.have(state['methods'])
             self._heard = True
+            if state['methods'] != self._last():
+                self.set_store('methods', json.dumps(state['methods']))
             return state
         except Exception as e:
             self.log.debug('the state of Holdfast is not known: %s', e)

@@ -1,0 +1,95 @@
+package write
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/answer"
+	"github.com/holdfast-storage/holdfast/orch/apply"
+)
+
+// Ceph sends a command again to the mgr that takes over from one that died, and people repeat what
+// they got no answer to. So a call that asks for what is under way joins the Action that is there.
+
+// removing is the Action of 'ceph orch' that is under way and has all of these devices leave, each
+// HOST/ID, by a field; nil where there is none.
+func (c *Call) removing(devices []string, field string, wipes bool) *api.Action {
+	for i := range c.View.Actions {
+		a := &c.View.Actions[i]
+		covers := func(device string) bool {
+			_, id, _ := strings.Cut(device, "/")
+			return slices.Contains(apply.Removed(a, field), id) &&
+				(!wipes || slices.Contains(strings.Split(apply.Wipes(a), ","), device))
+		}
+		if c.applies(a) && a.Spec.Want != api.WantCancelled && !missing(devices, covers) {
+			return a
+		}
+	}
+	return nil
+}
+
+// applies says whether an Action is an apply of 'ceph orch' of this cluster that is under way.
+func (c *Call) applies(a *api.Action) bool {
+	return a.Spec.Kind == apply.Kind && c.mine(a) && !a.Status.State.Final()
+}
+
+// missing says whether ok does not hold for all.
+func missing(all []string, ok func(string) bool) bool {
+	return slices.ContainsFunc(all, func(s string) bool { return !ok(s) })
+}
+
+// endRemovals cancels the Actions that have none but these devices leave, and waits until they have
+// ended: one that a leader recorded before it died may not have written anything yet, and would do
+// so after what takes it back.
+func (c *Call) endRemovals(ctx context.Context, devices []string) error {
+	var list api.ActionList // the leader's cache may not have it yet
+	if err := c.Client.List(ctx, &list, client.InNamespace(c.View.Cluster.Namespace)); err != nil {
+		return fmt.Errorf("while listing actions: %w", err)
+	}
+	for i := range list.Items {
+		a := &list.Items[i]
+		ids := apply.Removed(a)
+		if !c.applies(a) || a.Spec.Cluster != c.View.Cluster.Name || len(ids) == 0 ||
+			missing(ids, func(id string) bool { return slices.Contains(devices, id) }) {
+			continue
+		}
+		if err := c.cancel(ctx, a); err != nil {
+			return err
+		}
+		if err := c.ended(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended waits until an Action has ended.
+func (c *Call) ended(ctx context.Context, a *api.Action) error {
+	ctx, cancel := context.WithTimeout(ctx, beganWithin)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for !a.Status.State.Final() {
+		select {
+		case <-ctx.Done():
+			return answer.Errorf("action %s, which has an OSD leave, is being cancelled and has not ended: run the same "+
+				"command again", a.Name)
+		case <-tick.C:
+		}
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(a), a)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("while reading action %s: %w", a.Name, err)
+		}
+	}
+	return nil
+}
