@@ -88,6 +88,9 @@ func wipe(ctx context.Context, c client.Client, of *api.Action) (action.Progress
 			p.WaitsFor = fmt.Sprintf("action/%s to erase disk %s of host %s", a.Name, id, host)
 		}
 	}
+	if p.Total == 0 {
+		return action.Progress{Done: true, Message: "everything is as declared"}, nil
+	}
 	p.Done, p.Message = p.Count == p.Total, fmt.Sprintf("%d of %d disks erased", p.Count, p.Total)
 	return p, nil
 }

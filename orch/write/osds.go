@@ -122,19 +122,21 @@ func deviceOf(d *api.Daemon) string {
 	return d.Spec.Devices[0].ID
 }
 
-// declares is what declares a device of a host: a StorageNode or a DriveGroup; nil for none.
+// declares is what declares a device of a host, or has it leave: a StorageNode or a DriveGroup; nil for
+// none.
 func (c *Call) declares(host, device string) *unstructured.Unstructured {
-	claimed := func(d api.ClaimedDevice) bool { return d.ID == device }
 	for i := range c.View.Nodes {
 		n := &c.View.Nodes[i]
-		if n.Status.Host == host && slices.ContainsFunc(n.Status.Devices, claimed) {
+		claimed := slices.ContainsFunc(n.Status.Devices, func(d api.ClaimedDevice) bool { return d.ID == device })
+		if n.Status.Host == host && (claimed || slices.Contains(slices.Concat(n.Spec.Exclude, n.Spec.Replace), device)) {
 			return object("StorageNode", n.Namespace, n.Name)
 		}
 	}
 	for _, g := range engine.OfKind[*api.DriveGroup](c.View.Resources) {
-		if slices.ContainsFunc(g.Status.Devices, func(d api.GroupDevice) bool {
+		taken := slices.ContainsFunc(g.Status.Devices, func(d api.GroupDevice) bool {
 			return d.Host == host && (d.ID == device || d.Data != nil && d.Data.ID == device)
-		}) {
+		})
+		if taken || slices.Contains(slices.Concat(g.Spec.Exclude, g.Spec.Replace), device) {
 			return object("DriveGroup", g.Namespace, g.Name)
 		}
 	}

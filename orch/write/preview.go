@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/orch/spec"
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
@@ -74,7 +75,7 @@ func notes(found *checked, writes []spec.Write) (all []string) {
 		all = append(all, "Ceph did not answer in time, so this may be incomplete: "+silence)
 	}
 	for _, c := range found.proposal.Report.Changes {
-		if c.Risk != "" && c.Verb != plans.VerbApply && c.Reason != "" {
+		if c.Risk != "" && c.Risk != api.RiskNone && c.Verb != plans.VerbApply && c.Reason != "" {
 			all = append(all, string(c.Risk)+": "+c.Object+": "+c.Reason)
 		}
 	}

@@ -194,6 +194,7 @@ func (h *Home) addHost(i int) {
 	} else {
 		h.must(err)
 	}
+	host.Status.Facts = &api.HostFacts{Kernel: "6.1.0", OS: "Debian", CPUThreads: 2, Memory: resource.NewScaledQuantity(8, resource.Giga)}
 	host.Status.Addresses, host.Status.BootID = []string{addressOf(i)}, "b"
 	host.Status.Conditions = []metav1.Condition{{
 		Type: api.HostAgentConnected, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),

@@ -11,6 +11,7 @@ import datetime
 import enum
 import errno
 import http.client
+import importlib
 import inspect
 import json
 import os
@@ -100,6 +101,33 @@ def insist(method, args):
         time.sleep(RETRY_EVERY)
 
 
+def _attributes(value):
+    """The dict of an object, which may be of another interpreter: see _spec why value.__dict__ may be refused."""
+    for of in type(value).__mro__:
+        if '__dict__' in of.__dict__:
+            return of.__dict__['__dict__'].__get__(value, type(value))
+    return {}
+
+
+def _own(value):
+    """value, with all objects of another interpreter made anew as objects of this one."""
+    of = type(value)
+    if of in (dict, list, tuple, set, frozenset):
+        return {k: _own(v) for k, v in value.items()} if of is dict else of(_own(v) for v in value)
+    own = of
+    if of.__module__.split('.')[0] in ('ceph', 'orchestrator'):
+        own = getattr(importlib.import_module(of.__module__), of.__qualname__, of)
+    if own is of:
+        return value
+    if issubclass(own, enum.Enum):
+        return own(_attributes(value)['_value_'])
+    if issubclass(own, tuple):
+        return tuple.__new__(own, [_own(v) for v in value])
+    made = object.__new__(own)
+    made.__dict__.update(_own(_attributes(value)))
+    return made
+
+
 def _encode(value):
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
@@ -111,7 +139,6 @@ def _encode(value):
         return value.value
     if isinstance(value, datetime.datetime):
         return value.isoformat()
-    # Objects may be of another interpreter: what counts is what they can do.
     if hasattr(value, 'to_json'):
         made = _encode(value.to_json())
         if getattr(value, 'preview_only', False) and isinstance(made, dict):
@@ -215,7 +242,10 @@ def _named(signature, args, kwargs):
     names = [n for n in signature.parameters if n != 'self']
     given = dict(zip(names, args))
     given.update({k: v for k, v in kwargs.items() if k in names})
-    return {k: _encode(v) for k, v in given.items()}
+    try:
+        return {k: _encode(v if PICKLES else _own(v)) for k, v in given.items()}
+    except Exception as e:
+        raise OrchestratorError('Holdfast cannot read the arguments of a call: {}: {}'.format(type(e).__name__, e))
 
 
 def _make(name):
