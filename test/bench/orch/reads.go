@@ -52,14 +52,14 @@ func socketPart(o options, w *tabwriter.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	v := fleet()
+	v := fleet(fleetHosts)
 	s, err := serve(v, dir, o.http2)
 	if err != nil {
 		return err
 	}
 	defer s.end()
-	fmt.Fprintf(w, "\nAnswers at the agent's socket, by the real relay and server, of a cluster that is made up: %d hosts, %d daemons, "+
-		"%d devices; load average before: %s\n\n", len(v.Hosts), len(v.Daemons), fleetHosts*fleetDisks, stat.Load())
+	fmt.Fprintf(w, "\nAnswers at the agent's socket, by the real relay and server, of a cluster that is made up:\n"+
+		"%d hosts, %d daemons, %d devices; load average before: %s\n\n", len(v.Hosts), len(v.Daemons), fleetHosts*fleetDisks, stat.Load())
 	quiet, beside, err := measureReads(s, o)
 	if err != nil {
 		return err
@@ -68,8 +68,8 @@ func socketPart(o options, w *tabwriter.Writer) error {
 	var failed error
 	for i, r := range reads {
 		q, b := &quiet[i], &beside[i]
-		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%s\t%s\t\n", r.name, float64(q.size)/(1<<20), ms(q.quantile(0.5)), ms(q.quantile(0.99)),
-			ms(b.quantile(0.5)), ms(b.quantile(0.99)))
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t", r.name, float64(q.size)/(1<<20), ms(q.quantile(0.5)), ms(q.quantile(0.99)))
+		fmt.Fprintf(w, "%s\t%s\t\n", ms(b.quantile(0.5)), ms(b.quantile(0.99)))
 		if most := max(q.quantile(0.99), b.quantile(0.99)); most > readBound && !o.noBound && failed == nil {
 			failed = fmt.Errorf("%s takes %s ms (p99), and the bound is %s", r.name, ms(most), readBound)
 		}
