@@ -44,7 +44,7 @@ type Spec struct {
 	ReplaceAfter string
 	// Orch has Holdfast answer 'ceph orch'.
 	Orch   bool
-	Config       map[string]string
+	Config map[string]string
 	// Devices are the devices of each host, by the host's name.
 	Devices map[string][]string
 	// Replace are those of them that others take the place of.

@@ -42,7 +42,7 @@ func main() {
 	rados.MaybeServe()
 	o := options{}
 	flag.StringVar(&o.only, "only", "", "socket or ceph: one part alone; socket needs no root")
-	flag.IntVar(&o.calls, "calls", 200, "how often each call is measured at the socket, and again beside one that hangs")
+	flag.IntVar(&o.calls, "calls", 200, "how often each read is measured, and again beside a call that hangs")
 	flag.IntVar(&o.pairs, "pairs", 5, "how many pairs of clusters are brought up, after one that does not count")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long an active mgr is watched; 0 for not at all")
 	flag.StringVar(&o.binary, "binary", "bin/holdfast", "the holdfast program, as 'make build' leaves it")

@@ -59,7 +59,8 @@ func socketPart(o options, w *tabwriter.Writer) error {
 	}
 	defer s.end()
 	fmt.Fprintf(w, "\nAnswers at the agent's socket, by the real relay and server, of a cluster that is made up:\n"+
-		"%d hosts, %d daemons, %d devices; load average before: %s\n\n", len(v.Hosts), len(v.Daemons), fleetHosts*fleetDisks, stat.Load())
+		"%d hosts, %d daemons, %d devices\n", len(v.Hosts), len(v.Daemons), fleetHosts*fleetDisks)
+	fmt.Fprintf(w, "load average before: %s\n\n", stat.Load())
 	quiet, beside, err := measureReads(s, o)
 	if err != nil {
 		return err
