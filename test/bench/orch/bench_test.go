@@ -42,7 +42,9 @@ func TestQuantile(t *testing.T) {
 // TestSince counts the threads that came meanwhile, and that of the module by its name.
 func TestSince(t *testing.T) {
 	before := threads{"1": {"ceph-mgr", time.Second}, "2": {moduleThread, time.Second}}
-	after := threads{"1": {"ceph-mgr", 2 * time.Second}, "2": {moduleThread, 2 * time.Second}, "3": {"new", time.Second}}
+	after := threads{
+		"1": {"ceph-mgr", 2 * time.Second}, "2": {moduleThread, 2 * time.Second}, "3": {"new", time.Second},
+	}
 	if used := after.since(before, 10*time.Second); used != (idle{mgr: 30, module: 10}) {
 		t.Errorf("%+v", used)
 	}

@@ -112,8 +112,8 @@ func (c *clusters) bringUp(t hosts.T, spec home.Spec) time.Duration {
 func (c *clusters) print(w *tabwriter.Writer, o options, load string) error {
 	off, on := pair.SpreadOf(c.seconds[sides[0]]), pair.SpreadOf(c.seconds[sides[1]])
 	ratio := on.Median / off.Median
-	fmt.Fprintf(w, "\nFrom nothing to ONLINE, by spec.ceph.orch.state: 3 mons, 2 mgrs, 3 OSDs\nload average before: %s\n\n", load)
-	fmt.Fprintf(w, "pair\tDisabled s\tEnabled s\tratio\t\n")
+	fmt.Fprintf(w, "\nFrom nothing to ONLINE, by spec.ceph.orch.state: 3 mons, 2 mgrs, 3 OSDs\n")
+	fmt.Fprintf(w, "load average before: %s\n\npair\tDisabled s\tEnabled s\tratio\t\n")
 	for i, d := range c.seconds[sides[0]] {
 		e := c.seconds[sides[1]][i]
 		fmt.Fprintf(w, "%d\t%.2f\t%.2f\t%.2f\t\n", i+1, d, e, e/d)
@@ -122,7 +122,7 @@ func (c *clusters) print(w *tabwriter.Writer, o options, load string) error {
 	fmt.Fprintf(w, "least\t%.2f\t%.2f\t\t\nmost\t%.2f\t%.2f\t\t\n", off.Min, on.Min, off.Max, on.Max)
 	var failed error
 	if ratio > bringUpBound {
-		failed = fmt.Errorf("with 'ceph orch' a cluster takes %.2f times as long; the bound is %.2f", ratio, bringUpBound)
+		failed = fmt.Errorf("a cluster takes %.2f times as long with 'ceph orch': more than %.2f", ratio, bringUpBound)
 	}
 	if o.idle > 0 {
 		failed = errors.Join(failed, c.printIdle(w, o.idle))
