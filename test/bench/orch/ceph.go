@@ -113,7 +113,7 @@ func (c *clusters) print(w *tabwriter.Writer, o options, load string) error {
 	off, on := pair.SpreadOf(c.seconds[sides[0]]), pair.SpreadOf(c.seconds[sides[1]])
 	ratio := on.Median / off.Median
 	fmt.Fprintf(w, "\nFrom nothing to ONLINE, by spec.ceph.orch.state: 3 mons, 2 mgrs, 3 OSDs\n")
-	fmt.Fprintf(w, "load average before: %s\n\npair\tDisabled s\tEnabled s\tratio\t\n")
+	fmt.Fprintf(w, "load average before: %s\n\npair\tDisabled s\tEnabled s\tratio\t\n", load)
 	for i, d := range c.seconds[sides[0]] {
 		e := c.seconds[sides[1]][i]
 		fmt.Fprintf(w, "%d\t%.2f\t%.2f\t%.2f\t\n", i+1, d, e, e/d)
