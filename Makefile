@@ -119,6 +119,10 @@ bench-kube: test-deps build ## Ceph in pods beside Ceph on bare hosts: the time 
 	hack/kube-image
 	go run ./test/kube/bench
 
+.PHONY: bench-orch
+bench-orch: test-deps build ## 'ceph orch': answers at the agent's socket in a cluster of 1,000 hosts, and what it costs a new cluster and an idle mgr (flags: ORCH='-only socket'; needs root)
+	go run ./test/bench/orch $(ORCH)
+
 .PHONY: bench-leader
 bench-leader: build ## fail-over after kill -9 of the leader
 	go run ./test/bench/leader

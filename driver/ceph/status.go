@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -64,7 +65,7 @@ func (p *planner) writeStatus() {
 
 // judge finds everything that keeps the cluster from being ONLINE, the most telling first.
 func (p *planner) judge(s *state) {
-	s.reasons = p.silence.others(p.plan).Open() // orderSilence adds it
+	s.reasons = orch.Without(p.silence.others(p.plan)).Open() // orderSilence adds it
 	p.judgeModes(s)
 	p.judgeDaemons(s)
 	if len(p.members) == 0 {

@@ -90,7 +90,8 @@ func TestDaemons(t *testing.T) {
 		t.Errorf("%s, %s", rows[0].LastRefresh, rows[3].LastRefresh)
 	}
 	for args, count := range map[string]int{
-		`{"host": "well", "later": 1}`: 1, `{"daemon_type": "osd"}`: 0, `{"daemon_type": "mgr"}`: 4, `{"daemon_id": "served"}`: 1,
+		`{"host": "well", "later": 1}`: 1, `{"daemon_id": "served"}`: 1,
+		`{"daemon_type": "osd"}`: 0, `{"daemon_type": "mgr"}`: 4, `{"service_name": "mgr"}`: 4,
 	} {
 		if rows := rowsOf[describedDaemon](t, "list_daemons", call(args)); len(rows) != count {
 			t.Errorf("%s: %+v", args, rows)
@@ -115,20 +116,24 @@ func TestRows(t *testing.T) {
 	ask := func() (inventory, describedDaemon) {
 		return rowsOf[inventory](t, "get_inventory", c)[3], rowsOf[describedDaemon](t, "list_daemons", c)[3]
 	}
-	if i, d := ask(); len(i.Devices) != 1 || i.Devices[0].Path != "sda" || i.Addr != "10.0.0.9" || d.Status != statusStarting {
+	i, d := ask()
+	if len(i.Devices) != 1 || i.Devices[0].Path != "sda" || i.Addr != "10.0.0.9" || d.Status != statusStarting {
 		t.Fatalf("%+v, %+v", i, d)
 	}
 	host.Status.Devices[0].Path, daemon.Status.State, c.Now = "/dev/sda", api.DaemonRunning, time.Unix(90, 0)
 	const now = "1970-01-01T00:01:30.000000Z"
-	if i, d := ask(); i.Devices[0].Path != "sda" || d.Status != statusStarting || i.Created != now || d.LastRefresh != now {
-		t.Errorf("encoded again, or not of now: %+v, %+v", i, d)
+	if i, d := ask(); i.Devices[0].Path != "sda" || d.Status != statusStarting {
+		t.Errorf("encoded again: %+v, %+v", i, d)
+	} else if i.Created != now || d.LastRefresh != now {
+		t.Errorf("not of now: %+v, %+v", i, d)
 	}
 	host.ResourceVersion, daemon.ResourceVersion = "2", "2"
 	if i, d := ask(); i.Devices[0].Path != "/dev/sda" || d.Status != statusRunning {
 		t.Errorf("not of the new version: %+v, %+v", i, d)
 	}
 	silent := metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}
-	host.Status.Conditions, daemon.Spec.Parameters = []metav1.Condition{silent}, map[string]string{paramAddress: "10.0.0.7"}
+	host.Status.Conditions = []metav1.Condition{silent}
+	daemon.Spec.Parameters = map[string]string{paramAddress: "10.0.0.7"}
 	if i, d := ask(); d.Status != statusUnknown || i.Addr != "10.0.0.7" {
 		t.Errorf("not as beside it: %+v, %+v", i, d)
 	}

@@ -42,7 +42,9 @@ type Spec struct {
 	Interval string
 	// ReplaceAfter is how long a monitor's host may be silent; empty means the default.
 	ReplaceAfter string
-	Config       map[string]string
+	// Orch has Holdfast answer 'ceph orch'.
+	Orch   bool
+	Config map[string]string
 	// Devices are the devices of each host, by the host's name.
 	Devices map[string][]string
 	// Replace are those of them that others take the place of.
@@ -75,7 +77,11 @@ func (s Spec) YAML() string {
 	if s.ReplaceAfter != "" {
 		replaceAfter = ", replaceAfter: " + s.ReplaceAfter
 	}
-	fmt.Fprintf(&b, "  ceph:\n    mon: {count: %d%s}\n    mgr: {count: %d}\n    config:\n      global:\n", s.Mons, replaceAfter, s.Mgrs)
+	fmt.Fprintf(&b, "  ceph:\n    mon: {count: %d%s}\n    mgr: {count: %d}\n", s.Mons, replaceAfter, s.Mgrs)
+	if s.Orch {
+		b.WriteString("    orch: {state: Enabled}\n")
+	}
+	b.WriteString("    config:\n      global:\n")
 	for _, option := range slices.Sorted(maps.Keys(s.Config)) {
 		fmt.Fprintf(&b, "        %s: %q\n", option, s.Config[option])
 	}

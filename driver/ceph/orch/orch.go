@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/orch/module"
 )
 
@@ -165,12 +166,13 @@ func Next(spec *api.CephSpec, facts *Facts, mgrs []*api.Daemon, mgrAvailable boo
 		return &Step{Reason: api.ReasonConflict, Why: fmt.Sprintf("'ceph orch' is answered by the module %s, which "+
 			"somebody chose: run 'ceph orch set backend \"\"', or set spec.ceph.orch.state to Disabled", facts.Backend)}
 	}
+	if !mgrAvailable { // which Ceph says itself: until a manager is active, nobody knows what it loads
+		return nil
+	}
 	if wait := awaitMgr(facts, mgrs); wait != nil {
 		return wait
 	}
 	switch {
-	case !mgrAvailable: // which Ceph says itself
-		return nil
 	case !facts.Enabled:
 		return &Step{Verb: VerbModuleEnable, Reason: api.ReasonDeclared, Why: why}
 	case facts.Backend == "":
@@ -193,6 +195,14 @@ func awaitMgr(facts *Facts, mgrs []*api.Daemon) *Step {
 		return &Step{Reason: api.ReasonRestarting, Why: why}
 	}
 	return nil
+}
+
+// Without is a plan without what is said of 'ceph orch': the storage is as well without it.
+func Without(p *engine.Plan) *engine.Plan {
+	rest := *p
+	isOrch := func(d api.Decision) bool { return d.Object == Object }
+	rest.Decisions = slices.DeleteFunc(slices.Clone(p.Decisions), isOrch)
+	return &rest
 }
 
 func backend(name string) map[string]string { return map[string]string{ParamBackend: name} }

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
+	"github.com/holdfast-storage/holdfast/engine"
 )
 
 const on, off = api.CephOrchEnabled, api.CephOrchDisabled
@@ -53,7 +54,8 @@ func TestNext(t *testing.T) {
 			on, orch.Facts{Loaded: both}, []*api.Daemon{a, b, foreign}, true, orch.VerbModuleEnable,
 			api.ReasonDeclared,
 		},
-		"none is active": {on, orch.Facts{Loaded: both}, two, false, "", ""},
+		"none is active":               {on, orch.Facts{Loaded: both}, two, false, "", ""},
+		"none is active or has loaded": {on, orch.Facts{Enabled: true}, two, false, "", ""},
 		"enabled": {
 			on, orch.Facts{Loaded: both, Enabled: true}, two, true, orch.VerbBackend, api.ReasonDeclared,
 		},
@@ -77,6 +79,16 @@ func TestNext(t *testing.T) {
 		if step.Verb != tt.verb || step.Reason != tt.reason || step.Reason != "" && step.Why == "" {
 			t.Errorf("%s: %+v", name, step)
 		}
+	}
+}
+
+// TestWithout: what is waited for so that 'ceph orch' is answered does not speak against the storage.
+func TestWithout(t *testing.T) {
+	p := &engine.Plan{}
+	p.Decide(api.VerdictWait, api.ReasonRestarting, orch.Object, "waiting for mgr.b to load the module")
+	p.Decide(api.VerdictWait, api.ReasonStarting, "mgrs", "waiting for mgr.b")
+	if open := orch.Without(p).Open(); len(open) != 1 || open[0] != "mgrs: waiting for mgr.b" || len(p.Decisions) != 2 {
+		t.Errorf("%v, %+v", open, p.Decisions)
 	}
 }
 

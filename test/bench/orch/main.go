@@ -24,6 +24,7 @@ type options struct {
 	idle           time.Duration
 	binary         string
 	http2, noBound bool
+	verbose        bool
 	profile        string
 }
 
@@ -41,12 +42,13 @@ func main() {
 	rados.MaybeServe()
 	o := options{}
 	flag.StringVar(&o.only, "only", "", "socket or ceph: one part alone; socket needs no root")
-	flag.IntVar(&o.calls, "calls", 200, "how often each call is measured at the socket, and as often beside one that hangs")
+	flag.IntVar(&o.calls, "calls", 200, "how often each read is measured, and again beside a call that hangs")
 	flag.IntVar(&o.pairs, "pairs", 5, "how many pairs of clusters are brought up, after one that does not count")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long an active mgr is watched; 0 for not at all")
 	flag.StringVar(&o.binary, "binary", "bin/holdfast", "the holdfast program, as 'make build' leaves it")
 	flag.BoolVar(&o.http2, "http2", false, "TLS and HTTP/2 between agent and server")
 	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of the calls at the socket to this file")
+	flag.BoolVar(&o.verbose, "v", false, "tell what 'holdfast apply --wait' says, and when")
 	flag.BoolVar(&o.noBound, "no-bound", false, "end well also where a bound is exceeded")
 	flag.Parse()
 	if err := run(o); err != nil {

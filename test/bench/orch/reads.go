@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-storage/holdfast/test/bench/stat"
 )
 
@@ -34,9 +36,10 @@ var reads = []read{
 // block is how many calls of one read follow each other.
 const block = 20
 
-// times are what calls of a read took.
+// times are what calls of a read took, and the CPU time of all of them: of caller, relay and server.
 type times struct {
 	took []time.Duration
+	cpu  time.Duration
 	size int64
 }
 
@@ -52,24 +55,27 @@ func socketPart(o options, w *tabwriter.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	v := fleet()
+	v := fleet(fleetHosts)
 	s, err := serve(v, dir, o.http2)
 	if err != nil {
 		return err
 	}
 	defer s.end()
-	fmt.Fprintf(w, "\nAnswers at the agent's socket, by the real relay and server, of a cluster that is made up: %d hosts, %d daemons, "+
-		"%d devices; load average before: %s\n\n", len(v.Hosts), len(v.Daemons), fleetHosts*fleetDisks, stat.Load())
+	fmt.Fprintf(w, "\nAnswers at the agent's socket, by the real relay and server, of a cluster that is made up:\n"+
+		"%d hosts, %d daemons, %d devices\n", len(v.Hosts), len(v.Daemons), fleetHosts*fleetDisks)
+	fmt.Fprintf(w, "load average before: %s\n\n", stat.Load())
 	quiet, beside, err := measureReads(s, o)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "call\tMiB\tp50 ms\tp99 ms\tbeside a call that hangs: p50\tp99\t\n")
+	fmt.Fprintf(w, "call\tMiB\tCPU ms\tp50 ms\tp99 ms\tbeside a call that hangs: p50\tp99\t\n")
 	var failed error
 	for i, r := range reads {
 		q, b := &quiet[i], &beside[i]
-		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%s\t%s\t\n", r.name, float64(q.size)/(1<<20), ms(q.quantile(0.5)), ms(q.quantile(0.99)),
-			ms(b.quantile(0.5)), ms(b.quantile(0.99)))
+		cpu := ms(q.cpu / time.Duration(len(q.took)))
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t", r.name, float64(q.size)/(1<<20), cpu)
+		fmt.Fprintf(w, "%s\t%s\t", ms(q.quantile(0.5)), ms(q.quantile(0.99)))
+		fmt.Fprintf(w, "%s\t%s\t\n", ms(b.quantile(0.5)), ms(b.quantile(0.99)))
 		if most := max(q.quantile(0.99), b.quantile(0.99)); most > readBound && !o.noBound && failed == nil {
 			failed = fmt.Errorf("%s takes %s ms (p99), and the bound is %s", r.name, ms(most), readBound)
 		}
@@ -114,6 +120,10 @@ func measureBlocks(s *socket, into []times, calls int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	for i, r := range reads {
+		before, err := cpuTime()
+		if err != nil {
+			return err
+		}
 		for range calls {
 			took, size, err := s.call(ctx, r.method, r.args)
 			if err != nil {
@@ -121,8 +131,22 @@ func measureBlocks(s *socket, into []times, calls int) error {
 			}
 			into[i].took, into[i].size = append(into[i].took, took), size
 		}
+		after, err := cpuTime()
+		if err != nil {
+			return err
+		}
+		into[i].cpu += after - before
 	}
 	return nil
+}
+
+// cpuTime is what this process has used.
+func cpuTime() (time.Duration, error) {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("while asking what this process has used: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
 // hang has a call hang at the server, again and again as it is refused in the end.

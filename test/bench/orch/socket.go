@@ -36,8 +36,8 @@ const (
 )
 
 // fleet makes the cluster up. All OSDs of a host lie on its first disks.
-func fleet() *engine.View {
-	v := orch.NewView(fleetHosts, fleetDisks)
+func fleet(hosts int) *engine.View {
+	v := orch.NewView(hosts, fleetDisks)
 	of := map[string]int{}
 	v.Daemons = slices.DeleteFunc(v.Daemons, func(d api.Daemon) bool {
 		if d.Spec.Type != "ceph-osd" {
