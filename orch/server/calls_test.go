@@ -201,6 +201,11 @@ func (x *home) carryOut(a api.Action) {
 	if _, err := h.Step(x.Context(), &a, apply.StepPersist); err != nil {
 		x.Fatal(err)
 	}
+	a.Status.State = api.ActionRunning
+	a.Status.Steps = []api.ActionStep{{Name: apply.StepPersist, State: api.StepDone}}
+	if err := x.admin.Status().Update(x.Context(), &a); err != nil {
+		x.Fatal(err)
+	}
 }
 
 // TestCalls_numbers: when Ceph gives the number of an OSD that left to another one, and that leaves,
