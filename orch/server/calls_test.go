@@ -255,10 +255,11 @@ func TestCalls_foreign(t *testing.T) {
 	x.create(d)
 	defer func() { _ = x.admin.Delete(context.Background(), d) }()
 	for method, args := range map[string]string{
-		"drain_host": `{"hostname":"` + x.hosts[1] + `"}`,
+		"drain_host":             `{"hostname":"` + x.hosts[1] + `"}`,
 		"enter_host_maintenance": `{"hostname":"` + x.hosts[1] + `"}`,
-		"add_host_label": `{"host":"` + x.hosts[1] + `","label":"gw"}`, "rescan_host": `{"host":"` + x.hosts[1] + `"}`,
-		"zap_device": `{"host":"` + x.hosts[1] + `","path":"/dev/d3"}`,
+		"add_host_label":         `{"host":"` + x.hosts[1] + `","label":"gw"}`,
+		"rescan_host":            `{"host":"` + x.hosts[1] + `"}`,
+		"zap_device":             `{"host":"` + x.hosts[1] + `","path":"/dev/d3"}`,
 	} {
 		if r := x.call(method, "", args); r.Errno != -1 {
 			t.Errorf("%s: %+v %s", method, r, r.Result)
