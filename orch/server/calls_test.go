@@ -85,6 +85,9 @@ func TestCalls_bad(t *testing.T) {
 			t.Errorf("%s: %.300s %d %s", name, r.Error, r.Errno, r.Result)
 		}
 	}
+	if r := x.call("remove_osds", "", `{"osd_ids":[]}`); r.Errno != noPlease {
+		t.Errorf("%+v", r)
+	}
 	if all := x.actions(); len(all) > 0 {
 		t.Errorf("%+v", all[0].Spec)
 	}
