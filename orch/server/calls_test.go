@@ -201,7 +201,11 @@ func TestCalls_states(t *testing.T) {
 func (x *home) carryOut(a api.Action) {
 	x.Helper()
 	h := apply.Handler{Client: x.Clients.Of}
-	if _, err := h.Step(x.Context(), &a, apply.StepPersist); err != nil {
+	if p, err := h.Step(x.Context(), &a, apply.StepPersist); err != nil || !p.Done {
+		x.Fatalf("%+v, %v", p, err)
+	}
+	a.Status.State = api.ActionDone
+	if err := x.admin.Status().Update(x.Context(), &a); err != nil {
 		x.Fatal(err)
 	}
 }
