@@ -148,7 +148,7 @@ func listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 	listener.SetUnlinkOnClose(false)
-	if err := os.Chmod(made, 0o600); err == nil {
+	if err = os.Chmod(made, 0o600); err == nil {
 		err = os.Rename(made, path)
 	}
 	if err != nil {

@@ -95,29 +95,6 @@ func TestAuthorizer(t *testing.T) {
 		{"admin", "get /debug/pprof/profile", true},
 		{"h1", "get /debug/pprof/heap", false},
 
-		{"master", "impersonate users -/holdfast:orch:ns:ceph", true},
-		{"h1", "impersonate users -/holdfast:orch:ns:ceph", false},
-		{"h1", "impersonate groups -/holdfast:orch", false},
-		{"viewer", "impersonate users -/holdfast:orch:ns:ceph", false},
-		{"viewer", "impersonate groups -/holdfast:orch", false},
-		{"viewer", "post /holdfast/v1/orch/ns/ceph/apply", false},
-		{"orch", "impersonate users -/holdfast:orch:ns:other", false},
-		{"orch", "impersonate groups -/system:masters", false},
-		{"orch", "post /holdfast/v1/orch/ns/ceph/apply", false},
-		{"orch", "get secrets ns/a", false},
-		{"orch", "list secrets ns/-", false},
-		{"orch", "deletecollection filesystems.holdfast.io ns/-", false},
-		{"orch", "update actions.holdfast.io/status ns/a", false},
-		{"orch", "patch storageclusters.holdfast.io ns/ceph", true},
-		{"orch", "patch storageclusters.holdfast.io ns/other", false},
-		{"orch", "patch storageclusters.holdfast.io/status ns/ceph", false},
-		{"orch", "create storagenodes.holdfast.io ns/-", true},
-		{"orch", "create storagenodes.holdfast.io elsewhere/-", false},
-		{"orch", "create tokenreviews.authentication.k8s.io -/-", false},
-		{"viewing", "patch storageclusters.holdfast.io ns/ceph", false},
-		{"viewing", "create actions.holdfast.io ns/-", false},
-		{"orphan", "patch storageclusters.holdfast.io ns/ceph", false},
-
 		{"h1", "get hosts.holdfast.io -/h1", true},
 		{"h1", "get hosts.holdfast.io -/h2", false},
 		{"h1", "list hosts.holdfast.io -/-", false},
@@ -196,5 +173,43 @@ func TestAuthorizer(t *testing.T) {
 				t.Error("it is not said why, or whom to ask")
 			}
 		})
+	}
+}
+
+// TestAuthorizer_orch: the servers alone act in the name of 'ceph orch', and that has no rights beside
+// those of its cluster.
+func TestAuthorizer_orch(t *testing.T) {
+	z := access.NewAuthorizer(needs{"h1 mgr ns/ceph": true})
+	for _, test := range []struct {
+		who, request string
+		allowed      bool
+	}{
+		{"master", "impersonate users -/holdfast:orch:ns:ceph", true},
+		{"h1", "impersonate users -/holdfast:orch:ns:ceph", false},
+		{"h1", "impersonate groups -/holdfast:orch", false},
+		{"viewer", "impersonate users -/holdfast:orch:ns:ceph", false},
+		{"viewer", "impersonate groups -/holdfast:orch", false},
+		{"viewer", "post /holdfast/v1/orch/ns/ceph/apply", false},
+		{"orch", "impersonate users -/holdfast:orch:ns:other", false},
+		{"orch", "impersonate groups -/system:masters", false},
+		{"orch", "post /holdfast/v1/orch/ns/ceph/apply", false},
+		{"orch", "get secrets ns/a", false},
+		{"orch", "list secrets ns/-", false},
+		{"orch", "deletecollection filesystems.holdfast.io ns/-", false},
+		{"orch", "update actions.holdfast.io/status ns/a", false},
+		{"orch", "patch storageclusters.holdfast.io ns/ceph", true},
+		{"orch", "patch storageclusters.holdfast.io ns/other", false},
+		{"orch", "patch storageclusters.holdfast.io/status ns/ceph", false},
+		{"orch", "create storagenodes.holdfast.io ns/-", true},
+		{"orch", "create storagenodes.holdfast.io elsewhere/-", false},
+		{"orch", "create tokenreviews.authentication.k8s.io -/-", false},
+		{"viewing", "patch storageclusters.holdfast.io ns/ceph", false},
+		{"viewing", "create actions.holdfast.io ns/-", false},
+		{"orphan", "patch storageclusters.holdfast.io ns/ceph", false},
+	} {
+		decision, _, err := z.Authorize(t.Context(), request(t, users[test.who], test.request))
+		if (decision == authorizer.DecisionAllow) != test.allowed || err != nil {
+			t.Errorf("%s: %s: %v, %v", test.who, test.request, decision, err)
+		}
 	}
 }

@@ -85,6 +85,9 @@ func TestCalls_bad(t *testing.T) {
 			t.Errorf("%s: %.300s %d %s", name, r.Error, r.Errno, r.Result)
 		}
 	}
+	if r := x.call("remove_osds", "", `{"osd_ids":[]}`); r.Errno != noPlease {
+		t.Errorf("%+v", r)
+	}
 	if all := x.actions(); len(all) > 0 {
 		t.Errorf("%+v", all[0].Spec)
 	}
@@ -198,11 +201,10 @@ func TestCalls_states(t *testing.T) {
 func (x *home) carryOut(a api.Action) {
 	x.Helper()
 	h := apply.Handler{Client: x.Clients.Of}
-	if _, err := h.Step(x.Context(), &a, apply.StepPersist); err != nil {
-		x.Fatal(err)
+	if p, err := h.Step(x.Context(), &a, apply.StepPersist); err != nil || !p.Done {
+		x.Fatalf("%+v, %v", p, err)
 	}
-	a.Status.State = api.ActionRunning
-	a.Status.Steps = []api.ActionStep{{Name: apply.StepPersist, State: api.StepDone}}
+	a.Status.State = api.ActionDone
 	if err := x.admin.Status().Update(x.Context(), &a); err != nil {
 		x.Fatal(err)
 	}
@@ -262,8 +264,9 @@ func TestCalls_foreign(t *testing.T) {
 	for method, args := range map[string]string{
 		"drain_host":             `{"hostname":"` + x.hosts[1] + `"}`,
 		"enter_host_maintenance": `{"hostname":"` + x.hosts[1] + `"}`,
-		"add_host_label":         `{"host":"` + x.hosts[1] + `","label":"gw"}`, "rescan_host": `{"host":"` + x.hosts[1] + `"}`,
-		"zap_device": `{"host":"` + x.hosts[1] + `","path":"/dev/d3"}`,
+		"add_host_label":         `{"host":"` + x.hosts[1] + `","label":"gw"}`,
+		"rescan_host":            `{"host":"` + x.hosts[1] + `"}`,
+		"zap_device":             `{"host":"` + x.hosts[1] + `","path":"/dev/d3"}`,
 	} {
 		if r := x.call(method, "", args); r.Errno != -1 {
 			t.Errorf("%s: %+v %s", method, r, r.Result)

@@ -76,10 +76,6 @@ func newHome(t *testing.T) *home {
 			return newClient(c)
 		}},
 	}
-	name := types.NamespacedName{Namespace: x.ns, Name: "ceph"}
-	if _, err := x.View(t.Context(), name); err != nil { // to ask for kinds for the first time takes a second
-		t.Fatal(err)
-	}
 	return x
 }
 

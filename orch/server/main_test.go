@@ -18,6 +18,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/platform/store"
 )
 
 // config reaches the real API server that all tests share.
@@ -63,6 +64,9 @@ func withServer(run func() int) (int, error) {
 	}
 	defer server.Stop()
 	config = server.Config()
+	if err := store.Warm(ctx, config); err != nil {
+		return 0, err
+	}
 	return run(), nil
 }
 

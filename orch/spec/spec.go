@@ -23,7 +23,7 @@ import (
 
 // mostDocs bounds the documents of one call: each is checked before the answer, for which a call has
 // two seconds.
-const mostDocs = 100
+const mostDocs = 200
 
 // managerPrefix begins the names of field managers, and mostManager is how long they may be.
 const managerPrefix, mostManager = "ceph-orch.", 128

@@ -43,6 +43,8 @@ func removeOSDs(ctx context.Context, c *Call) (any, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case len(a.IDs) == 0:
+		return nil, answer.Errorf("the call names no OSD: use 'ceph orch osd rm ID'")
 	case a.Replace && a.NoDestroy:
 		return nil, answer.Errorf("--no-destroy is not supported: a number is kept by destroying the OSD that has it")
 	case a.DB || a.WAL:
