@@ -144,7 +144,8 @@ func TestUntrusted_isListed(t *testing.T) {
 	}
 }
 
-// put sets a value at a path below status, and makes what is on the way there. What else an item of a list needs is in needs.
+// put sets a value at a path below status, and makes what is on the way there. What else an item of a
+// list needs is in needs.
 func put(status map[string]any, at string, value any) {
 	needs := map[string]map[string]any{
 		"devices":    {"id": "wwn-1", "availability": "Unavailable"},

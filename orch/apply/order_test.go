@@ -44,7 +44,9 @@ func applying(t *testing.T, name string, seconds int, u *unstructured.Unstructur
 	return &api.Action{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, CreationTimestamp: created},
 		Spec:       api.ActionSpec{Kind: Kind, Cluster: "ceph", Parameters: parameters},
-		Status:     api.ActionStatus{State: api.ActionRunning, Steps: []api.ActionStep{{Name: StepPersist, State: api.StepRunning}}},
+		Status: api.ActionStatus{
+			State: api.ActionRunning, Steps: []api.ActionStep{{Name: StepPersist, State: api.StepRunning}},
+		},
 	}
 }
 
@@ -59,12 +61,14 @@ func TestEarlier(t *testing.T) {
 		change func(*api.Action)
 		want   string
 	}{
-		"one that has not written":         {func(*api.Action) {}, "orch-other"},
-		"one that has written":             {func(a *api.Action) { a.Status.Steps[0].State = api.StepDone }, ""},
-		"one that has ended":               {func(a *api.Action) { a.Status.State = api.ActionCancelled }, ""},
-		"one of another cluster":           {func(a *api.Action) { a.Spec.Cluster = "other" }, ""},
-		"one of another kind":              {func(a *api.Action) { a.Spec.Kind = api.ActionDaemonRestart }, ""},
-		"one that was created later":       {func(a *api.Action) { a.CreationTimestamp = metav1.NewTime(time.Unix(1011, 0)) }, ""},
+		"one that has not written": {func(*api.Action) {}, "orch-other"},
+		"one that has written":     {func(a *api.Action) { a.Status.Steps[0].State = api.StepDone }, ""},
+		"one that has ended":       {func(a *api.Action) { a.Status.State = api.ActionCancelled }, ""},
+		"one of another cluster":   {func(a *api.Action) { a.Spec.Cluster = "other" }, ""},
+		"one of another kind":      {func(a *api.Action) { a.Spec.Kind = api.ActionDaemonRestart }, ""},
+		"one that was created later": {func(a *api.Action) {
+			a.CreationTimestamp = metav1.NewTime(time.Unix(1011, 0))
+		}, ""},
 		"one that writes another object":   {writing(t, object("StorageNode", "ceph-h2", "exclude", "disk")), ""},
 		"one that writes another kind":     {writing(t, object("DriveGroup", "ceph-h3", "exclude", "disk")), ""},
 		"one that cannot be read, refused": {func(a *api.Action) { a.Spec.Parameters = nil }, ""},

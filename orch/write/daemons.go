@@ -217,7 +217,7 @@ func setUnmanaged(ctx context.Context, c *Call) (any, error) {
 	}
 	for _, g := range engine.OfKind[*api.DriveGroup](c.View.Resources) {
 		if spec.GroupID(g) == id {
-			return words + a.Service, c.hold(ctx, g, policy)
+			return words + a.Service, hold(ctx, c, g, policy)
 		}
 	}
 	return nil, answer.Errorf("there is no service %s: see 'ceph orch ls'", a.Service)

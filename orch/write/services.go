@@ -19,11 +19,13 @@ import (
 const managerMode = "ceph-orch.mode"
 
 // pause has the cluster observed only: nothing is changed, as by 'ceph orch pause' of cephadm.
-func pause(ctx context.Context, c *Call) (any, error) { return "", c.setMode(ctx, api.ClusterObserved) }
+func pause(ctx context.Context, c *Call) (any, error) {
+	return "", setMode(ctx, c, api.ClusterObserved)
+}
 
-func resume(ctx context.Context, c *Call) (any, error) { return "", c.setMode(ctx, api.ClusterActive) }
+func resume(ctx context.Context, c *Call) (any, error) { return "", setMode(ctx, c, api.ClusterActive) }
 
-func (c *Call) setMode(ctx context.Context, mode api.ClusterMode) error {
+func setMode(ctx context.Context, c *Call, mode api.ClusterMode) error {
 	u := object("StorageCluster", c.View.Cluster.Namespace, c.View.Cluster.Name)
 	if err := unstructured.SetNestedField(u.Object, string(mode), "spec", "mode"); err != nil {
 		return err
@@ -52,13 +54,13 @@ func removeService(ctx context.Context, c *Call) (any, error) {
 		return nil, answer.Errorf("the service %s cannot be removed: the cluster needs it; lower its count with "+
 			"'ceph orch apply %s'", kind, kind)
 	case "osd":
-		return c.removeGroup(ctx, id, a.Force)
+		return removeGroup(ctx, c, id, a.Force)
 	}
 	r := c.resourceOf(kind, id)
 	if r == nil {
 		return fmt.Sprintf("Invalid service '%s'. Use 'ceph orch ls' to list available services.\n", a.Name), nil
 	}
-	if err := c.deleteRetained(ctx, r); err != nil {
+	if err := deleteRetained(ctx, c, r); err != nil {
 		return nil, err
 	}
 	c.until(ctx, seenWithin, func(v *engine.View) bool {
@@ -84,7 +86,7 @@ func (c *Call) resourceOf(kind, id string) api.Resource {
 }
 
 // deleteRetained deletes a resource. One whose deletionPolicy is Wipe gets Retain first.
-func (c *Call) deleteRetained(ctx context.Context, r api.Resource) error {
+func deleteRetained(ctx context.Context, c *Call, r api.Resource) error {
 	u := object(r.ResourceKind(), r.GetNamespace(), r.GetName())
 	there, err := live(ctx, c.Client, u)
 	if err != nil || there == nil || there.GetDeletionTimestamp() != nil {
@@ -107,24 +109,24 @@ func (c *Call) deleteRetained(ctx context.Context, r api.Resource) error {
 
 // removeGroup deletes a drive group without OSDs. One with OSDs takes no more disks, if the call is
 // forced; its OSDs stay, as with cephadm.
-func (c *Call) removeGroup(ctx context.Context, id string, force bool) (any, error) {
+func removeGroup(ctx context.Context, c *Call, id string, force bool) (any, error) {
 	for _, g := range engine.OfKind[*api.DriveGroup](c.View.Resources) {
 		switch {
 		case spec.GroupID(g) != id:
 			continue
 		case len(g.Status.Devices) == 0:
-			return "Removed service osd." + id, c.deleteRetained(ctx, g)
+			return "Removed service osd." + id, deleteRetained(ctx, c, g)
 		case !force:
 			return nil, answer.Errorf("drive group osd.%s has OSDs on %d devices, which stay when it is removed: use "+
 				"--force, or remove them with 'ceph orch osd rm'", id, len(g.Status.Devices))
 		}
-		return fmt.Sprintf("Service osd.%s takes no more disks; its OSDs stay", id), c.hold(ctx, g, api.NewDevicesHold)
+		return fmt.Sprintf("Service osd.%s takes no more disks; its OSDs stay", id), hold(ctx, c, g, api.NewDevicesHold)
 	}
 	return fmt.Sprintf("Invalid service 'osd.%s'. Use 'ceph orch ls' to list available services.\n", id), nil
 }
 
 // hold sets what a drive group does with disks that come later.
-func (c *Call) hold(ctx context.Context, g *api.DriveGroup, policy api.NewDevicePolicy) error {
+func hold(ctx context.Context, c *Call, g *api.DriveGroup, policy api.NewDevicePolicy) error {
 	u := object("DriveGroup", g.Namespace, g.Name)
 	if err := unstructured.SetNestedField(u.Object, string(policy), "spec", "newDevices"); err != nil {
 		return err

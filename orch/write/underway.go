@@ -48,7 +48,7 @@ func missing(all []string, ok func(string) bool) bool {
 // endRemovals cancels the Actions that have none but these devices leave, and waits until they have
 // ended: one that a leader recorded before it died may not have written anything yet, and would do
 // so after what takes it back.
-func (c *Call) endRemovals(ctx context.Context, devices []string) error {
+func endRemovals(ctx context.Context, c *Call, devices []string) error {
 	var list api.ActionList // the leader's cache may not have it yet
 	if err := c.Client.List(ctx, &list, client.InNamespace(c.View.Cluster.Namespace)); err != nil {
 		return fmt.Errorf("while listing actions: %w", err)

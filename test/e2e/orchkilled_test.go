@@ -219,7 +219,8 @@ func (k *killer) call(args string) (string, error) {
 	k.sent++
 	ctx, cancel := context.WithTimeout(k.Context(), callLimit)
 	defer cancel()
-	out, err := k.Lab.Host(1).Try(ctx, k.Binary, append([]string{"ceph", "shell", "--", "ceph"}, strings.Fields(args)...)...)
+	out, err := k.Lab.Host(1).Try(ctx, k.Binary, append([]string{"ceph", "shell", "--", "ceph"},
+		strings.Fields(args)...)...)
 	if err != nil {
 		out = err.Error()
 	}
@@ -379,5 +380,6 @@ func (k *killer) finish() {
 	k.await("Ceph to be well", func() error { return k.health(3, 8) })
 	k.noOrphans()
 	k.says("orch status", "Available: Yes")
-	k.Logf("of the calls that were disturbed %d were answered, %d failed; %d calls made %d actions", k.answered, k.failed, k.sent, len(k.actions()))
+	k.Logf("of the calls that were disturbed %d were answered, %d failed; %d calls made %d actions", k.answered,
+		k.failed, k.sent, len(k.actions()))
 }

@@ -162,7 +162,8 @@ func (h *Home) AwaitReady(names ...string) {
 			if u == nil {
 				return fmt.Errorf("it does not exist")
 			}
-			if ready := readyOf(u); ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration < u.GetGeneration() {
+			ready := readyOf(u)
+			if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration < u.GetGeneration() {
 				return fmt.Errorf("its status is %v", u.Object["status"])
 			}
 			return nil
@@ -194,10 +195,13 @@ func (h *Home) addHost(i int) {
 	} else {
 		h.must(err)
 	}
-	host.Status.Facts = &api.HostFacts{Kernel: "6.1.0", OS: "Debian", CPUThreads: 2, Memory: resource.NewScaledQuantity(8, resource.Giga)}
+	host.Status.Facts = &api.HostFacts{
+		Kernel: "6.1.0", OS: "Debian", CPUThreads: 2, Memory: resource.NewScaledQuantity(8, resource.Giga),
+	}
 	host.Status.Addresses, host.Status.BootID = []string{addressOf(i)}, "b"
 	host.Status.Conditions = []metav1.Condition{{
-		Type: api.HostAgentConnected, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+		Type: api.HostAgentConnected, Status: metav1.ConditionTrue, Reason: "Test",
+		LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
 	}}
 	for n, letter := range []string{"a", "b", "c"} {
 		media := api.MediaRotational
@@ -205,7 +209,8 @@ func (h *Home) addHost(i int) {
 			media = api.MediaSolidState
 		}
 		host.Status.Devices = append(host.Status.Devices, api.Device{
-			ID: fmt.Sprintf("disk-%d-%s", i+1, letter), Path: "/dev/sd" + string(rune('b'+n)), Kind: api.DeviceDisk, Media: media,
+			ID: fmt.Sprintf("disk-%d-%s", i+1, letter), Path: "/dev/sd" + string(rune('b'+n)),
+			Kind: api.DeviceDisk, Media: media,
 			Size: resource.MustParse("4Ti"), Model: "X", Vendor: "Y", Availability: api.DeviceAvailable,
 		})
 	}

@@ -79,11 +79,13 @@ func do(t *testing.T, r *orch.Release, c call) {
 func compare(t *testing.T, h *orch.Home) {
 	t.Helper()
 	for name, wanted := range map[string]map[string]any{
-		"DriveGroup/slow":                  {"spec.placement.pattern": "*"},
-		"DriveGroup/fast":                  {"spec.newDevices": "Hold"},
-		"RBDMirror/rbd-mirror":             {"spec.placement.count": int64(1)},
-		"Filesystem/home":                  {"spec.standbyMDS": int64(3)},
-		"StorageCluster/ceph":              {"spec.mode": "Active", "spec.ceph.mon.count": int64(3), "spec.ceph.mgr.count": int64(3)},
+		"DriveGroup/slow":      {"spec.placement.pattern": "*"},
+		"DriveGroup/fast":      {"spec.newDevices": "Hold"},
+		"RBDMirror/rbd-mirror": {"spec.placement.count": int64(1)},
+		"Filesystem/home":      {"spec.standbyMDS": int64(3)},
+		"StorageCluster/ceph": {
+			"spec.mode": "Active", "spec.ceph.mon.count": int64(3), "spec.ceph.mgr.count": int64(3),
+		},
 		"ObjectStore/s4":                   nil,
 		"DriveGroup/odd":                   nil,
 		"ObjectStore/s3":                   {"spec.gateways.port": int64(7480)},
@@ -125,7 +127,8 @@ func checkLog(t *testing.T, r *orch.Release) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := regexp.MustCompile(`^(orchestrator\._interface\.OrchestratorError: .*|NotImplementedError|ImportError: PyO3 modules .*)$`)
+	known := regexp.MustCompile(`^(orchestrator\._interface\.OrchestratorError: .*|NotImplementedError|` +
+		`ImportError: PyO3 modules .*)$`)
 	for _, line := range fault.FindAllString(string(text), -1) {
 		if !known.MatchString(line) {
 			t.Errorf("in the log of the mgr: %s", line)
