@@ -209,7 +209,7 @@ func (s *session) maintenance() {
 		}
 		return nil
 	})
-	s.says("orch host drain h4", "h4")
+	s.becomes("orch host drain h4", "Scheduled to remove") // h3 has to serve again
 	s.becomes("orch host ls", "_no_schedule")
 	s.await("the host to be empty", func() error {
 		if id := s.osdOn("h4"); id != "" {
