@@ -67,7 +67,7 @@ func removeOSDs(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	const words = "Scheduled OSD(s) for removal"
-	if there := c.removing(zap, field, a.Zap); there != nil && !changes {
+	if there := removing(c, zap, field, a.Zap); there != nil && !changes {
 		return following(there, words), nil
 	}
 	if !a.Zap {
@@ -203,7 +203,7 @@ func stopRemoval(ctx context.Context, c *Call) (any, error) {
 	}
 	for _, dry := range []bool{true, false} { // all, or none
 		if !dry {
-			if err := c.endRemovals(ctx, devices); err != nil {
+			if err := endRemovals(ctx, c, devices); err != nil {
 				return nil, err
 			}
 		}

@@ -64,7 +64,7 @@ func killedManifest(b *bed) string {
 	wanted.Interval = "2s"
 	wanted.Config = maps.Clone(home.Quick)
 	wanted.Config["mon_mgr_beacon_grace"] = "5"
-	return strings.Replace(wanted.YAML(), "    mon: {count: 3}\n    mgr: {count: 2}\n", "    orch: {state: Enabled}\n", 1)
+	return withOrch(wanted)
 }
 
 // killer has calls disturbed.
@@ -147,7 +147,7 @@ func (k *killer) mdsCount(want int32) func() error {
 	return func() error {
 		f, err := read[api.Filesystem](k.bed, 1, "filesystems", "home")
 		if err == nil && (f.Spec.StandbyMDS == nil || f.Spec.ActiveMDS+*f.Spec.StandbyMDS != want) {
-			err = fmt.Errorf("%d and %v MDS are declared, not %d", f.Spec.ActiveMDS, f.Spec.StandbyMDS, want)
+			err = fmt.Errorf("the MDS that are declared are %+v, not %d", f.Spec, want)
 		}
 		return err
 	}
@@ -187,7 +187,7 @@ func (k *killer) mode(want api.HostMode) func() error {
 func (k *killer) drainsNoMore() error {
 	for _, a := range k.actions() {
 		if !a.Status.State.Final() {
-			return fmt.Errorf("action %s (%s) is %s and waits for %q", a.Name, a.Spec.Kind, a.Status.State, a.Status.WaitsFor)
+			return fmt.Errorf("action %s (%s) is %s: %+v", a.Name, a.Spec.Kind, a.Status.State, a.Status)
 		}
 	}
 	return nil
@@ -219,7 +219,8 @@ func (k *killer) call(args string) (string, error) {
 	k.sent++
 	ctx, cancel := context.WithTimeout(k.Context(), callLimit)
 	defer cancel()
-	out, err := k.Lab.Host(1).Try(ctx, k.Binary, append([]string{"ceph", "shell", "--", "ceph"}, strings.Fields(args)...)...)
+	command := append([]string{"ceph", "shell", "--", "ceph"}, strings.Fields(args)...)
+	out, err := k.Lab.Host(1).Try(ctx, k.Binary, command...)
 	if err != nil {
 		out = err.Error()
 	}
@@ -257,7 +258,8 @@ func (k *killer) round(i int, c killedCall, v victim) {
 		k.StartServer(k, leader)
 		k.down = leader
 	}
-	k.Logf("round %d: ceph %s; kills %+v at %v and %v; after %.1f s: %v", i, c.args, v, first, second, took.Seconds(), err)
+	k.Logf("round %d: ceph %s; %+v killed at %v and %v; after %.1f s: %v", i, c.args, v, first, second,
+		took.Seconds(), err)
 	k.answeredOrRepeated(c.args, err)
 	k.declared[c.about] = c.stands
 	k.holds()
@@ -338,7 +340,8 @@ func (k *killer) activeMgr() (p killedProcess) {
 			out := k.hostNamed(d.Spec.Host).Run(k, k.Context(), "ps", "-e", "-o", "pid=,args=")
 			for line := range strings.Lines(out) {
 				fields := strings.Fields(line)
-				if i := slices.Index(fields, "-i"); i > 1 && strings.HasSuffix(fields[1], mgrType) && fields[i+1] == active {
+				i := slices.Index(fields, "-i")
+				if i > 1 && strings.HasSuffix(fields[1], mgrType) && fields[i+1] == active {
 					p = killedProcess{d.Spec.Host, fields[0]}
 					return nil
 				}
@@ -379,5 +382,6 @@ func (k *killer) finish() {
 	k.await("Ceph to be well", func() error { return k.health(3, 8) })
 	k.noOrphans()
 	k.says("orch status", "Available: Yes")
-	k.Logf("of the calls that were disturbed %d were answered, %d failed; %d calls made %d actions", k.answered, k.failed, k.sent, len(k.actions()))
+	k.Logf("of the calls that were disturbed %d were answered, %d failed; %d calls made %d actions", k.answered,
+		k.failed, k.sent, len(k.actions()))
 }
