@@ -234,23 +234,24 @@ const killWithin = 1800 * time.Millisecond
 func (k *killer) round(i int, c killedCall, v victim) {
 	k.Helper()
 	mgr, leader := k.activeMgr(), 0
+	kills := []instant{}
+	if v.mgr {
+		kills = append(kills, k.instant("mgr", func() { mgr.kill(k.bed) }))
+	}
 	if v.leader {
 		leader = k.leaderWithOthers()
+		kills = append(kills, k.instant("leader", func() { k.Server(leader).Kill(k) }))
 	}
-	first, second := k.instant(), k.instant()
+	slices.SortFunc(kills, func(x, y instant) int { return int(x.at - y.at) })
 	began := time.Now()
 	answer := make(chan error, 1)
 	go func() {
 		_, err := k.call(c.args)
 		answer <- err
 	}()
-	if v.mgr {
-		time.Sleep(time.Until(began.Add(first)))
-		mgr.kill(k.bed)
-	}
-	if v.leader {
-		time.Sleep(time.Until(began.Add(second)))
-		k.Server(leader).Kill(k)
+	for _, kill := range kills {
+		time.Sleep(time.Until(began.Add(kill.at)))
+		kill.do()
 	}
 	err := <-answer
 	took := time.Since(began)
@@ -258,8 +259,7 @@ func (k *killer) round(i int, c killedCall, v victim) {
 		k.StartServer(k, leader)
 		k.down = leader
 	}
-	k.Logf("round %d: ceph %s; %+v killed at %v and %v; after %.1f s: %v", i, c.args, v, first, second,
-		took.Seconds(), err)
+	k.Logf("round %d: ceph %s; killed %v; after %.1f s: %v", i, c.args, kills, took.Seconds(), err)
 	k.answeredOrRepeated(c.args, err)
 	k.declared[c.about] = c.stands
 	k.holds()
@@ -297,7 +297,18 @@ func (k *killer) leaderWithOthers() int {
 	return k.leader()
 }
 
-func (k *killer) instant() time.Duration { return time.Duration(k.rand.Int64N(int64(killWithin))) }
+// instant is when something is killed, from the beginning of a call.
+type instant struct {
+	of string
+	at time.Duration
+	do func()
+}
+
+func (i instant) String() string { return fmt.Sprintf("%s at %v", i.of, i.at.Round(time.Millisecond)) }
+
+func (k *killer) instant(of string, do func()) instant {
+	return instant{of, time.Duration(k.rand.Int64N(int64(killWithin))), do}
+}
 
 // sentence fails the test if an error is none that a person reads.
 func (k *killer) sentence(args string, err error) {
