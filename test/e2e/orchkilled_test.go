@@ -269,7 +269,7 @@ func (k *killer) round(i int, c killedCall, v victim) {
 		k.down = leader
 	}
 	if v.leader && v.mgr && makesAction(c.args) {
-		k.sent++ // another mgr got it when another server led, which may not have written yet what the first one recorded
+		k.sent++ // another mgr may have sent it to another leader, which had not written what the first one recorded
 	}
 	k.Logf("round %d: ceph %s; killed %v; after %.1f s: %v", i, c.args, kills, took.Seconds(), err)
 	k.answeredOrRepeated(c.args, err)
