@@ -407,7 +407,7 @@ func (c *Call) onDevice(
 // light switches the lights of disks. 'ceph device light' shows results alone, and hides errors: what
 // is refused is a result, too.
 func light(ctx context.Context, c *Call) (any, error) {
-	words, err := c.lights(ctx)
+	words, err := lights(ctx, c)
 	var refused *answer.Error
 	if errors.As(told(err), &refused) {
 		return append(words, refused.Message), nil
@@ -415,7 +415,7 @@ func light(ctx context.Context, c *Call) (any, error) {
 	return words, err
 }
 
-func (c *Call) lights(ctx context.Context) ([]string, error) {
+func lights(ctx context.Context, c *Call) ([]string, error) {
 	a, err := read[struct {
 		Light     string            `json:"ident_fault"`
 		On        bool              `json:"on"`
