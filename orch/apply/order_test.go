@@ -40,15 +40,16 @@ func applying(t *testing.T, name string, seconds int, u *unstructured.Unstructur
 	if err != nil {
 		t.Fatal(err)
 	}
-	created := metav1.NewTime(time.Unix(int64(1000+seconds), 0))
 	return &api.Action{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, CreationTimestamp: created},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, CreationTimestamp: at(seconds)},
 		Spec:       api.ActionSpec{Kind: Kind, Cluster: "ceph", Parameters: parameters},
 		Status: api.ActionStatus{
 			State: api.ActionRunning, Steps: []api.ActionStep{{Name: StepPersist, State: api.StepRunning}},
 		},
 	}
 }
+
+func at(seconds int) metav1.Time { return metav1.NewTime(time.Unix(int64(1000+seconds), 0)) }
 
 func TestEarlier(t *testing.T) {
 	node := object("StorageNode", "ceph-h3", "exclude", "disk")
@@ -61,14 +62,12 @@ func TestEarlier(t *testing.T) {
 		change func(*api.Action)
 		want   string
 	}{
-		"one that has not written": {func(*api.Action) {}, "orch-other"},
-		"one that has written":     {func(a *api.Action) { a.Status.Steps[0].State = api.StepDone }, ""},
-		"one that has ended":       {func(a *api.Action) { a.Status.State = api.ActionCancelled }, ""},
-		"one of another cluster":   {func(a *api.Action) { a.Spec.Cluster = "other" }, ""},
-		"one of another kind":      {func(a *api.Action) { a.Spec.Kind = api.ActionDaemonRestart }, ""},
-		"one that was created later": {func(a *api.Action) {
-			a.CreationTimestamp = metav1.NewTime(time.Unix(1011, 0))
-		}, ""},
+		"one that has not written":         {func(*api.Action) {}, "orch-other"},
+		"one that has written":             {func(a *api.Action) { a.Status.Steps[0].State = api.StepDone }, ""},
+		"one that has ended":               {func(a *api.Action) { a.Status.State = api.ActionCancelled }, ""},
+		"one of another cluster":           {func(a *api.Action) { a.Spec.Cluster = "other" }, ""},
+		"one of another kind":              {func(a *api.Action) { a.Spec.Kind = api.ActionDaemonRestart }, ""},
+		"one that was created later":       {func(a *api.Action) { a.CreationTimestamp = at(11) }, ""},
 		"one that writes another object":   {writing(t, object("StorageNode", "ceph-h2", "exclude", "disk")), ""},
 		"one that writes another kind":     {writing(t, object("DriveGroup", "ceph-h3", "exclude", "disk")), ""},
 		"one that cannot be read, refused": {func(a *api.Action) { a.Spec.Parameters = nil }, ""},
@@ -90,6 +89,8 @@ func TestLeaves(t *testing.T) {
 	osd := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-4"}}
 	osd.Spec.Host, osd.Spec.Devices = "h3", []api.DaemonDevice{{Name: "block", ID: "disk"}}
 	of := object("StorageNode", "ceph-h3", "exclude", "disk")
+	taken := object("StorageNode", "ceph-h3", "devices", "disk")
+	replaced := object("StorageNode", "ceph-h3", "replace", "disk")
 	for name, c := range map[string]struct {
 		there        []client.Object
 		now          *unstructured.Unstructured
@@ -97,9 +98,9 @@ func TestLeaves(t *testing.T) {
 	}{
 		"it is there":              {[]client.Object{osd}, of, true, false},
 		"it is gone":               {nil, of, false, false},
-		"it was taken back":        {[]client.Object{osd}, object("StorageNode", "ceph-h3", "devices", "disk"), false, true},
-		"gone, and then undone":    {nil, object("StorageNode", "ceph-h3", "devices", "disk"), false, false},
-		"the other way to replace": {[]client.Object{osd}, object("StorageNode", "ceph-h3", "replace", "disk"), true, false},
+		"it was taken back":        {[]client.Object{osd}, taken, false, true},
+		"gone, and then undone":    {nil, taken, false, false},
+		"the other way to replace": {[]client.Object{osd}, replaced, true, false},
 	} {
 		wait, err := leaves(t.Context(), fakeClient(t, c.there...), of, c.now)
 		if (wait != "") != c.waits || (err != nil) != c.stays {

@@ -69,7 +69,7 @@ func removeOSDs(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	const words = "Scheduled OSD(s) for removal"
-	if there := c.removing(zap, field, a.Zap); there != nil && !changes {
+	if there := removing(c, zap, field, a.Zap); there != nil && !changes {
 		return following(there, words), nil
 	}
 	if !a.Zap {

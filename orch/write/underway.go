@@ -20,7 +20,7 @@ import (
 
 // removing is the Action of 'ceph orch' that is under way and has all of these devices leave, each
 // HOST/ID, by a field; nil where there is none.
-func (c *Call) removing(devices []string, field string, wipes bool) *api.Action {
+func removing(c *Call, devices []string, field string, wipes bool) *api.Action {
 	for i := range c.View.Actions {
 		a := &c.View.Actions[i]
 		covers := func(device string) bool {
@@ -28,7 +28,7 @@ func (c *Call) removing(devices []string, field string, wipes bool) *api.Action 
 			return slices.Contains(apply.Removed(a, field), id) &&
 				(!wipes || slices.Contains(strings.Split(apply.Wipes(a), ","), device))
 		}
-		if c.applies(a) && a.Spec.Want != api.WantCancelled && !missing(devices, covers) {
+		if applies(c, a) && a.Spec.Want != api.WantCancelled && !missing(devices, covers) {
 			return a
 		}
 	}
@@ -36,7 +36,7 @@ func (c *Call) removing(devices []string, field string, wipes bool) *api.Action 
 }
 
 // applies says whether an Action is an apply of 'ceph orch' of this cluster that is under way.
-func (c *Call) applies(a *api.Action) bool {
+func applies(c *Call, a *api.Action) bool {
 	return a.Spec.Kind == apply.Kind && c.mine(a) && !a.Status.State.Final()
 }
 
@@ -56,22 +56,22 @@ func endRemovals(ctx context.Context, c *Call, devices []string) error {
 	for i := range list.Items {
 		a := &list.Items[i]
 		ids := apply.Removed(a)
-		if !c.applies(a) || a.Spec.Cluster != c.View.Cluster.Name || len(ids) == 0 ||
+		if !applies(c, a) || a.Spec.Cluster != c.View.Cluster.Name || len(ids) == 0 ||
 			missing(ids, func(id string) bool { return slices.Contains(devices, id) }) {
 			continue
 		}
 		if err := c.cancel(ctx, a); err != nil {
 			return err
 		}
-		if err := c.ended(ctx, a); err != nil {
+		if err := awaitEnd(ctx, c, a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ended waits until an Action has ended.
-func (c *Call) ended(ctx context.Context, a *api.Action) error {
+// awaitEnd waits until an Action has ended.
+func awaitEnd(ctx context.Context, c *Call, a *api.Action) error {
 	ctx, cancel := context.WithTimeout(ctx, beganWithin)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
@@ -79,8 +79,8 @@ func (c *Call) ended(ctx context.Context, a *api.Action) error {
 	for !a.Status.State.Final() {
 		select {
 		case <-ctx.Done():
-			return answer.Errorf("action %s, which has an OSD leave, is being cancelled and has not ended: run the same "+
-				"command again", a.Name)
+			return answer.Errorf("action %s, which has an OSD leave, is being cancelled and has not ended: run the "+
+				"same command again", a.Name)
 		case <-tick.C:
 		}
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(a), a)

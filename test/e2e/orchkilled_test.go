@@ -64,14 +64,14 @@ func killedManifest(b *bed) string {
 	wanted.Interval = "2s"
 	wanted.Config = maps.Clone(home.Quick)
 	wanted.Config["mon_mgr_beacon_grace"] = "5"
-	return strings.Replace(wanted.YAML(), "    mon: {count: 3}\n    mgr: {count: 2}\n", "    orch: {state: Enabled}\n", 1)
+	return withOrch(wanted)
 }
 
 // killer has calls disturbed.
 type killer struct {
 	*session
 	rand *rand.Rand
-	// sent are the calls so far that may make an Action.
+	// sent are the calls so far that may make an Action, each time that Ceph may have sent them.
 	sent int
 	// declared is what has to stand, by what it is about, each with a check.
 	declared map[string]func() error
@@ -147,7 +147,7 @@ func (k *killer) mdsCount(want int32) func() error {
 	return func() error {
 		f, err := read[api.Filesystem](k.bed, 1, "filesystems", "home")
 		if err == nil && (f.Spec.StandbyMDS == nil || f.Spec.ActiveMDS+*f.Spec.StandbyMDS != want) {
-			err = fmt.Errorf("%d and %v MDS are declared, not %d", f.Spec.ActiveMDS, f.Spec.StandbyMDS, want)
+			err = fmt.Errorf("the MDS that are declared are %+v, not %d", f.Spec, want)
 		}
 		return err
 	}
@@ -187,7 +187,7 @@ func (k *killer) mode(want api.HostMode) func() error {
 func (k *killer) drainsNoMore() error {
 	for _, a := range k.actions() {
 		if !a.Status.State.Final() {
-			return fmt.Errorf("action %s (%s) is %s and waits for %q", a.Name, a.Spec.Kind, a.Status.State, a.Status.WaitsFor)
+			return fmt.Errorf("action %s (%s) is %s: %+v", a.Name, a.Spec.Kind, a.Status.State, a.Status)
 		}
 	}
 	return nil
@@ -216,15 +216,24 @@ func (k *killer) actions() (all []api.Action) {
 const callLimit = 90 * time.Second
 
 func (k *killer) call(args string) (string, error) {
-	k.sent++
+	if makesAction(args) {
+		k.sent++
+	}
 	ctx, cancel := context.WithTimeout(k.Context(), callLimit)
 	defer cancel()
-	out, err := k.Lab.Host(1).Try(ctx, k.Binary, append([]string{"ceph", "shell", "--", "ceph"},
-		strings.Fields(args)...)...)
+	command := append([]string{"ceph", "shell", "--", "ceph"}, strings.Fields(args)...)
+	out, err := k.Lab.Host(1).Try(ctx, k.Binary, command...)
 	if err != nil {
 		out = err.Error()
 	}
 	return out, err
+}
+
+// makesAction says whether a call may make an Action.
+func makesAction(args string) bool {
+	verb := strings.Fields(args)[1]
+	return verb == "apply" || strings.HasPrefix(args, "orch osd rm ") && !strings.Contains(args, "stop") ||
+		strings.HasPrefix(args, "orch host drain")
 }
 
 // killWithin is the time within which a call is disturbed: one that is not takes about a second.
@@ -234,23 +243,24 @@ const killWithin = 1800 * time.Millisecond
 func (k *killer) round(i int, c killedCall, v victim) {
 	k.Helper()
 	mgr, leader := k.activeMgr(), 0
+	kills := []instant{}
+	if v.mgr {
+		kills = append(kills, k.instant("mgr", func() { mgr.kill(k.bed) }))
+	}
 	if v.leader {
 		leader = k.leaderWithOthers()
+		kills = append(kills, k.instant("leader", func() { k.Server(leader).Kill(k) }))
 	}
-	first, second := k.instant(), k.instant()
+	slices.SortFunc(kills, func(x, y instant) int { return int(x.at - y.at) })
 	began := time.Now()
 	answer := make(chan error, 1)
 	go func() {
 		_, err := k.call(c.args)
 		answer <- err
 	}()
-	if v.mgr {
-		time.Sleep(time.Until(began.Add(first)))
-		mgr.kill(k.bed)
-	}
-	if v.leader {
-		time.Sleep(time.Until(began.Add(second)))
-		k.Server(leader).Kill(k)
+	for _, kill := range kills {
+		time.Sleep(time.Until(began.Add(kill.at)))
+		kill.do()
 	}
 	err := <-answer
 	took := time.Since(began)
@@ -258,7 +268,10 @@ func (k *killer) round(i int, c killedCall, v victim) {
 		k.StartServer(k, leader)
 		k.down = leader
 	}
-	k.Logf("round %d: ceph %s; kills %+v at %v and %v; after %.1f s: %v", i, c.args, v, first, second, took.Seconds(), err)
+	if v.leader && v.mgr && makesAction(c.args) {
+		k.sent++ // another mgr may have sent it to another leader, which had not written what the first one recorded
+	}
+	k.Logf("round %d: ceph %s; killed %v; after %.1f s: %v", i, c.args, kills, took.Seconds(), err)
 	k.answeredOrRepeated(c.args, err)
 	k.declared[c.about] = c.stands
 	k.holds()
@@ -296,7 +309,18 @@ func (k *killer) leaderWithOthers() int {
 	return k.leader()
 }
 
-func (k *killer) instant() time.Duration { return time.Duration(k.rand.Int64N(int64(killWithin))) }
+// instant is when something is killed, from the beginning of a call.
+type instant struct {
+	of string
+	at time.Duration
+	do func()
+}
+
+func (i instant) String() string { return fmt.Sprintf("%s at %v", i.of, i.at.Round(time.Millisecond)) }
+
+func (k *killer) instant(of string, do func()) instant {
+	return instant{of, time.Duration(k.rand.Int64N(int64(killWithin))), do}
+}
 
 // sentence fails the test if an error is none that a person reads.
 func (k *killer) sentence(args string, err error) {
@@ -339,7 +363,8 @@ func (k *killer) activeMgr() (p killedProcess) {
 			out := k.hostNamed(d.Spec.Host).Run(k, k.Context(), "ps", "-e", "-o", "pid=,args=")
 			for line := range strings.Lines(out) {
 				fields := strings.Fields(line)
-				if i := slices.Index(fields, "-i"); i > 1 && strings.HasSuffix(fields[1], mgrType) && fields[i+1] == active {
+				i := slices.Index(fields, "-i")
+				if i > 1 && strings.HasSuffix(fields[1], mgrType) && fields[i+1] == active {
 					p = killedProcess{d.Spec.Host, fields[0]}
 					return nil
 				}
@@ -375,7 +400,7 @@ func (k *killer) finish() {
 	k.await("all actions to end", k.drainsNoMore)
 	k.holds()
 	if made := k.actions(); len(made) > k.sent {
-		k.Errorf("%d calls made %d actions", k.sent, len(made))
+		k.Errorf("%d calls made %d actions: %+v", k.sent, len(made), made)
 	}
 	k.await("Ceph to be well", func() error { return k.health(3, 8) })
 	k.noOrphans()

@@ -41,6 +41,11 @@ func orchManifest(b *bed) string {
 	wanted := home.SpecFor(b.Lab, 3, 2, 2)
 	wanted.Interval = "2s"
 	delete(wanted.Devices, "h4")
+	return withOrch(wanted)
+}
+
+// withOrch is a cluster without the numbers that 'ceph orch' is to set.
+func withOrch(wanted home.Spec) string {
 	text := wanted.YAML()
 	return strings.Replace(text, "    mon: {count: 3}\n    mgr: {count: 2}\n", "    orch: {state: Enabled}\n", 1)
 }

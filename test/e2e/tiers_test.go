@@ -72,7 +72,7 @@ var tests = map[string]struct {
 	"TestLinear":            {full, 60},
 	"TestLostMon":           {full, 90},
 	"TestMirror":            {full, 120},
-	"TestOrchKilled":        {full, 350},
+	"TestOrchKilled":        {full, 310},
 	"TestRecoverMons":       {full, 90},
 	"TestRestartEverything": {full, 100},
 	"TestSideBySide":        {full, 120},

@@ -80,10 +80,20 @@ func TestReleases(t *testing.T) {
 				t.Errorf("%s, %v", out, err)
 			}
 			end()
-			refused(t, r, "orch ps", "the agent of Holdfast on this host does not answer")
+			const why = "the agent of Holdfast on this host does not answer"
+			refused(t, r, "orch ps", why)
 			if err := says(r, "orch status", "Available: No (the agent of Holdfast"); err != nil {
 				t.Error(err)
 			}
+			if out, err := r.Ceph("mgr", "fail"); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			r.Await("a mgr that begins without a leader to know the commands", func() error {
+				if _, err := r.Ceph("orch", "ps"); err == nil || !strings.Contains(err.Error(), why) {
+					return fmt.Errorf("it says %w", err)
+				}
+				return available(r)
+			})
 		})
 	}
 }

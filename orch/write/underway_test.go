@@ -1,0 +1,124 @@
+package write
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/orch/answer"
+	"github.com/holdfast-storage/holdfast/orch/apply"
+	"github.com/holdfast-storage/holdfast/orch/spec"
+)
+
+// removalOf is an Action of 'ceph orch' that is under way and has disks of host h3 leave, by a field.
+func removalOf(t *testing.T, name, field string, zap bool, disks ...string) *api.Action {
+	t.Helper()
+	var writes []spec.Write
+	var wipe []string
+	for _, disk := range disks {
+		u := object("StorageNode", "default", "ceph-h3")
+		_ = unstructured.SetNestedStringSlice(u.Object, []string{disk}, "spec", field) // spec is a map
+		writes = append(writes, spec.Write{Manager: manager(disk), Object: u})
+		if zap {
+			wipe = append(wipe, "h3/"+disk)
+		}
+	}
+	parameters, err := apply.Parameters(writes, false, wipe...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &api.Action{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: api.ActionSpec{
+			Kind: apply.Kind, Cluster: "ceph", Parameters: parameters, Requester: "holdfast:orch:default:ceph",
+		},
+		Status: api.ActionStatus{State: api.ActionRunning},
+	}
+}
+
+func callWith(actions ...*api.Action) *Call {
+	cluster := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph"}}
+	view := &engine.View{Cluster: cluster}
+	for _, a := range actions {
+		view.Actions = append(view.Actions, *a)
+	}
+	return &Call{Call: answer.Call{View: view}}
+}
+
+func TestRemoving(t *testing.T) {
+	for name, c := range map[string]struct {
+		action  *api.Action
+		change  func(*api.Action)
+		devices string
+		wipes   bool
+		joins   bool
+	}{
+		"the same":        {removalOf(t, "a", "exclude", false, "d1", "d2"), nil, "h3/d1 h3/d2", false, true},
+		"less":            {removalOf(t, "a", "exclude", false, "d1", "d2"), nil, "h3/d1", false, true},
+		"more":            {removalOf(t, "a", "exclude", false, "d1"), nil, "h3/d1 h3/d2", false, false},
+		"to erase it too": {removalOf(t, "a", "exclude", false, "d1"), nil, "h3/d1", true, false},
+		"erased there":    {removalOf(t, "a", "exclude", true, "d1"), nil, "h3/d1", true, true},
+		"to replace it":   {removalOf(t, "a", "replace", false, "d1"), nil, "h3/d1", false, false},
+		"an ended one": {removalOf(t, "a", "exclude", false, "d1"), func(a *api.Action) {
+			a.Status.State = api.ActionDone
+		}, "h3/d1", false, false},
+		"a cancelled one": {removalOf(t, "a", "exclude", false, "d1"), func(a *api.Action) {
+			a.Spec.Want = api.WantCancelled
+		}, "h3/d1", false, false},
+		"one of another user": {removalOf(t, "a", "exclude", false, "d1"), func(a *api.Action) {
+			a.Spec.Requester = "holdfast:admin"
+		}, "h3/d1", false, false},
+	} {
+		if c.change != nil {
+			c.change(c.action)
+		}
+		if got := removing(callWith(c.action), strings.Fields(c.devices), "exclude", c.wipes); (got != nil) != c.joins {
+			t.Errorf("%s: it joins %v", name, got)
+		}
+	}
+}
+
+func TestEndRemovals(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := api.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct {
+		ends    bool // what is cancelled ends
+		refused bool
+	}{"the leader ends it": {true, false}, "the leader does not end it": {false, true}} {
+		whole, part := removalOf(t, "whole", "exclude", false, "d1"), removalOf(t, "part", "exclude", false, "d1", "d2")
+		c := callWith()
+		c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(whole, part).
+			WithInterceptorFuncs(interceptor.Funcs{Patch: func(
+				ctx context.Context, to client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+			) error {
+				if err := to.Patch(ctx, o, p, opts...); err != nil || !want.ends {
+					return err
+				}
+				o.(*api.Action).Status.State = api.ActionCancelled
+				return to.Update(ctx, o)
+			}}).Build()
+		if err := endRemovals(t.Context(), c, []string{"d1"}); (err != nil) != want.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, a := range []*api.Action{whole, part} {
+			var now api.Action
+			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(a), &now); err != nil {
+				t.Fatal(err)
+			}
+			if cancelled := now.Spec.Want == api.WantCancelled; cancelled != (a == whole) {
+				t.Errorf("%s: action %s is to be %q", name, a.Name, now.Spec.Want)
+			}
+		}
+	}
+}
