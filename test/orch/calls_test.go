@@ -32,7 +32,6 @@ var calls = []call{
 	{command: "orch host ok-to-stop h9", refused: "has not joined Holdfast"},
 	{command: "orch host rescan h1", says: "Rescan of host 'h1' started"},
 	{command: "orch host maintenance exit h3", refused: "not in maintenance"},
-	{command: "orch host ls --detail", says: "6.1.0", since: 18},
 
 	{command: "orch apply mon --placement=3;h1;h2;h3 --dry-run", says: "|mon "},
 	{command: "orch apply mon 3", says: "Scheduled mon update"},

@@ -3,6 +3,7 @@ package orch_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -107,7 +108,7 @@ func checkObject(t *testing.T, h *orch.Home, name string, wanted map[string]any)
 		return
 	}
 	for path, value := range wanted {
-		if has, _, _ := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...); has != value {
+		if has, _, _ := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...); !reflect.DeepEqual(has, value) {
 			t.Errorf("%s: %s is %v, want %v", name, path, has, value)
 		}
 	}
