@@ -165,39 +165,3 @@ func (d *dashboard) do(q request) {
 		d.t.Errorf("%s %s %v: %d %.2000s, %v", q.method, q.path, q.body, status, text, err)
 	}
 }
-
-// TestPrometheus scrapes the module prometheus while the daemons are Holdfast's.
-func TestPrometheus(t *testing.T) {
-	tier.Full(t)
-	for _, tree := range []string{"trixie", "forky"} {
-		t.Run(tree, func(t *testing.T) {
-			t.Parallel()
-			r, _ := startBoth(t, tree)
-			for _, command := range []string{"config set mgr mgr/prometheus/server_addr 127.0.0.1", "mgr module enable prometheus"} {
-				if err := says(r, command); err != nil {
-					t.Fatal(err)
-				}
-			}
-			client := r.HTTP()
-			r.Await("metrics", func() error { return scrape(client) })
-			r.Await("ceph orch", func() error { return says(r, "orch ps", "rgw.s3-a") })
-			if err := scrape(client); err != nil {
-				t.Error(err)
-			}
-			checkLog(t, r)
-		})
-	}
-}
-
-func scrape(client *http.Client) error {
-	answer, err := client.Get("http://127.0.0.1:9283/metrics")
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK || !bytes.Contains(text, []byte("ceph_health_status")) {
-		return fmt.Errorf("%d: %.300s, %w", answer.StatusCode, text, err)
-	}
-	return nil
-}

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
-// TestWrites makes each call that changes something, as the CLI of each release makes it, and
-// compares what stands in the API afterwards.
+// TestWrites makes each call that changes something, as the CLI of each release makes it, compares
+// what stands in the API afterwards, and has the module prometheus scraped.
 func TestWrites(t *testing.T) {
 	tier.Full(t)
 	for version, tree := range releases {
@@ -35,6 +35,7 @@ func TestWrites(t *testing.T) {
 				}
 			}
 			compare(t, h)
+			scrapes(t, r)
 			checkLog(t, r)
 		})
 	}
