@@ -57,7 +57,7 @@ var calls = []call{
 	{command: "orch osd rm 0 1 2 3 4 5 --force", refused: "osd."},
 	{command: "orch device zap h4 /dev/sdd", refused: "--force"},
 	{command: "orch device zap h1 /dev/sdb --force", refused: "is in use by daemon"},
-	{command: "orch device replace h2 /dev/sdc --yes-i-really-mean-it", says: "Scheduled OSD(s) for removal", since: 20},
+	{command: "orch device replace h2 /dev/sdc --yes-i-really-mean-it", says: "Scheduled OSD(s)", since: 20},
 	{command: "device light on X", says: "Ceph knows no such device"},
 
 	{command: "orch apply mds home --placement=3", says: "Scheduled mds.home update"},

@@ -44,9 +44,15 @@ var requests = []request{
 	{method: "GET", path: "/api/host/h1/inventory?refresh=true", says: "disk-1-a"},
 	{method: "GET", path: "/api/host/h1/devices", says: "[]"},
 	{method: "GET", path: "/api/host/h1/daemons", says: "mon.a"},
-	{method: "POST", path: "/api/host", version: "0.1", body: object{"hostname": "h4", "addr": "10.0.0.4", "labels": []string{"a"}}},
-	{method: "POST", path: "/api/host", version: "0.1", body: object{"hostname": "h9"}, status: 400, says: "has not joined Holdfast"},
-	{method: "PUT", path: "/api/host/h3", version: "0.1", body: object{"update_labels": true, "labels": []string{"gw"}}},
+	{method: "POST", path: "/api/host", version: "0.1", body: object{"hostname": "h4", "addr": "10.0.0.4"}},
+	{
+		method: "POST", path: "/api/host", version: "0.1", body: object{"hostname": "h9"},
+		status: 400, says: "has not joined Holdfast",
+	},
+	{
+		method: "PUT", path: "/api/host/h3", version: "0.1",
+		body: object{"update_labels": true, "labels": []string{"gw"}},
+	},
 	{method: "GET", path: "/api/host/h3", version: "1.2", says: `"labels": ["gw"]`},
 	{method: "POST", path: "/api/host/h1/identify_device", body: object{"device": "/dev/sdb", "duration": 0}},
 	{method: "DELETE", path: "/api/host/h4"},
@@ -61,15 +67,24 @@ var requests = []request{
 		"service_type": "mds", "service_id": "more", "placement": object{"count": 2},
 	}}},
 	{method: "POST", path: "/api/service", body: object{"service_name": "rgw.web", "service_spec": object{
-		"service_type": "rgw", "service_id": "web", "placement": object{"count": 1, "hosts": []string{"h2"}}, "rgw_frontend_port": 7481,
+		"service_type": "rgw", "service_id": "web", "rgw_frontend_port": 7481,
+		"placement": object{"count": 1, "hosts": []string{"h2"}},
 	}}},
-	{method: "POST", path: "/api/service", body: object{"service_name": "grafana", "service_spec": object{"service_type": "grafana"}},
-		status: 400, says: "not supported by Holdfast"},
+	{
+		method: "POST", path: "/api/service", status: 400, says: "not supported by Holdfast",
+		body: object{"service_name": "grafana", "service_spec": object{"service_type": "grafana"}},
+	},
 	{method: "DELETE", path: "/api/service/mds.more"},
 
 	{method: "GET", path: "/api/daemon", says: `"daemon_name": "mgr.b"`},
-	{method: "PUT", path: "/api/daemon/mds.home-b", version: "0.1", body: object{"action": "restart"}, says: "Scheduled to restart mds.home-b"},
-	{method: "PUT", path: "/api/daemon/mds.nosuch", version: "0.1", body: object{"action": "restart"}, status: 400, says: "there is no daemon"},
+	{
+		method: "PUT", path: "/api/daemon/mds.home-b", version: "0.1", body: object{"action": "restart"},
+		says: "Scheduled to restart mds.home-b",
+	},
+	{
+		method: "PUT", path: "/api/daemon/mds.nosuch", version: "0.1", body: object{"action": "restart"},
+		status: 400, says: "there is no daemon",
+	},
 
 	{method: "POST", path: "/api/osd", body: object{"method": "drive_groups", "tracking_id": "slow", "data": []object{{
 		"service_type": "osd", "service_id": "slow", "host_pattern": "*", "data_devices": object{"rotational": true},
@@ -117,7 +132,8 @@ func openDashboard(t *testing.T, r *orch.Release) *dashboard {
 	r.Await("a user of the dashboard", func() error { return says(r, create, "admin") })
 	d := &dashboard{t: t, client: r.HTTP()}
 	r.Await("the dashboard", func() error {
-		_, text, err := d.send(request{method: "POST", path: "/api/auth", body: object{"username": "admin", "password": password}})
+		login := object{"username": "admin", "password": password}
+		_, text, err := d.send(request{method: "POST", path: "/api/auth", body: login})
 		var answer struct{ Token string }
 		if err == nil {
 			err = json.Unmarshal([]byte(text), &answer)
@@ -135,7 +151,8 @@ func (d *dashboard) send(q request) (status int, text string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	hr, err := http.NewRequestWithContext(d.t.Context(), q.method, "http://127.0.0.1:8080"+q.path, bytes.NewReader(body))
+	url := "http://127.0.0.1:8080" + q.path
+	hr, err := http.NewRequestWithContext(d.t.Context(), q.method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}

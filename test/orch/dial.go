@@ -18,8 +18,8 @@ func (r *Release) HTTP() *http.Client {
 	return &http.Client{Transport: transport, Timeout: limit}
 }
 
-// dial connects from within the namespace, which a socket keeps for good. The thread goes back to its
-// own network: daemons of releases end with the threads that started them.
+// dial connects from within the namespace, which a socket keeps for good. The thread goes back to
+// its own network: daemons of releases end with the threads that started them.
 func (r *Release) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

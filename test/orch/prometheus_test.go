@@ -10,11 +10,13 @@ import (
 	"github.com/holdfast-storage/holdfast/test/orch"
 )
 
-// scrapes has the module prometheus scraped while the daemons are Holdfast's. Enabling it starts the mgr
-// again.
+// scrapes has the module prometheus scraped while the daemons are Holdfast's. Enabling it starts
+// the mgr again.
 func scrapes(t *testing.T, r *orch.Release) {
 	t.Helper()
-	for _, command := range []string{"config set mgr mgr/prometheus/server_addr 127.0.0.1", "mgr module enable prometheus"} {
+	for _, command := range []string{
+		"config set mgr mgr/prometheus/server_addr 127.0.0.1", "mgr module enable prometheus",
+	} {
 		if err := says(r, command); err != nil {
 			t.Fatal(err)
 		}
