@@ -144,11 +144,9 @@ func TestSchedule_ends(t *testing.T) {
 		{"an agent at work is left alone", "a agent c h1 Running", nil, time.Hour, ""},
 		{"an agent undoing is left alone", "a agent c h1 Running", nil, 90 * time.Minute, ""},
 		{"an agent that does not end it", "a agent c h1 Running", nil, 123 * time.Minute, "a Lost: the agent of host h1 did not end it within 1h0m0s: the result is unknown"},
-		{
-			"an agent that does not say when it began", "a agent c h1 Running",
+		{"an agent that does not say when it began", "a agent c h1 Running",
 			change(func(a *api.Action) { a.Status.Started = nil }), 123 * time.Minute,
-			"a Lost: the agent of host h1 did not end it within 1h0m0s: the result is unknown",
-		},
+			"a Lost: the agent of host h1 did not end it within 1h0m0s: the result is unknown"},
 		{"a silent agent", "a agent c dead Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,
 			"a Running: the agent of host dead, which is disconnected"},
 		{"an agent since when it is known to be silent", "a agent c hushed Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,

@@ -23,8 +23,8 @@ var reached = map[api.WantedState]api.DaemonState{
 	api.WantPrepared: api.DaemonPrepared, api.WantRunning: api.DaemonRunning, api.WantStopped: api.DaemonStopped,
 }
 
-// daemons reports on all daemons, and has the Ceph in memory run those that run. A conflict is tried
-// again in the next round.
+// daemons reports on all daemons, and has the Ceph in memory run those that run. A conflict is
+// tried again in the next round.
 func (h *Home) daemons(ctx context.Context) {
 	var list api.DaemonList
 	if h.Client.List(ctx, &list) != nil {

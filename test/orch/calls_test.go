@@ -32,7 +32,6 @@ var calls = []call{
 	{command: "orch host ok-to-stop h9", refused: "has not joined Holdfast"},
 	{command: "orch host rescan h1", says: "Rescan of host 'h1' started"},
 	{command: "orch host maintenance exit h3", refused: "not in maintenance"},
-	{command: "orch host ls --detail", says: "6.1.0", since: 18},
 
 	{command: "orch apply mon --placement=3;h1;h2;h3 --dry-run", says: "|mon "},
 	{command: "orch apply mon 3", says: "Scheduled mon update"},
@@ -58,7 +57,7 @@ var calls = []call{
 	{command: "orch osd rm 0 1 2 3 4 5 --force", refused: "osd."},
 	{command: "orch device zap h4 /dev/sdd", refused: "--force"},
 	{command: "orch device zap h1 /dev/sdb --force", refused: "is in use by daemon"},
-	{command: "orch device replace h2 /dev/sdc --yes-i-really-mean-it", says: "Scheduled OSD(s) for removal", since: 20},
+	{command: "orch device replace h2 /dev/sdc --yes-i-really-mean-it", says: "Scheduled OSD(s)", since: 20},
 	{command: "device light on X", says: "Ceph knows no such device"},
 
 	{command: "orch apply mds home --placement=3", says: "Scheduled mds.home update"},

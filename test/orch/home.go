@@ -40,8 +40,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/loopback"
 )
 
-// Home is Holdfast as a mgr meets it: a server with its API, its authorizer and its admission, and a
-// leader that plans, declares and carries out Actions.
+// Home is Holdfast as a mgr meets it: a server with its API, its authorizer and its admission, and
+// a leader that plans, declares and carries out Actions.
 //
 // Two things are made up: the Ceph that the leader sees is one in memory (radostest), not the one
 // whose mgr calls, because that one has no OSDs; and the agents are loops that say that all is done
@@ -57,8 +57,8 @@ type Home struct {
 	log    *slog.Logger
 }
 
-// StartHome starts a home with hosts h1 to h4, of which h1 to h3 are a cluster in service, and waits
-// until it is Ready. All ends with the test.
+// StartHome starts a home with hosts h1 to h4, of which h1 to h3 are a cluster in service, and
+// waits until it is Ready. All ends with the test.
 func StartHome(t *testing.T) *Home {
 	t.Helper()
 	h := &Home{
@@ -128,8 +128,8 @@ func (h *Home) Declare(manifest string) {
 		h.must(yaml.Unmarshal([]byte(text), &u.Object))
 		u.SetAPIVersion(api.GroupVersion.String())
 		u.SetNamespace(Name.Namespace)
-		err := h.Client.Apply(h.t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("holdfast"))
-		h.must(err)
+		applied := client.ApplyConfigurationFromUnstructured(u)
+		h.must(h.Client.Apply(h.t.Context(), applied, client.FieldOwner("holdfast")))
 	}
 }
 
@@ -195,9 +195,7 @@ func (h *Home) addHost(i int) {
 	} else {
 		h.must(err)
 	}
-	host.Status.Facts = &api.HostFacts{
-		Kernel: "6.1.0", OS: "Debian", CPUThreads: 2, Memory: resource.NewScaledQuantity(8, resource.Giga),
-	}
+	host.Status.Facts = &api.HostFacts{OS: "Debian", CPUThreads: 2, Memory: resource.NewScaledQuantity(8, resource.Giga)}
 	host.Status.Addresses, host.Status.BootID = []string{addressOf(i)}, "b"
 	host.Status.Conditions = []metav1.Condition{{
 		Type: api.HostAgentConnected, Status: metav1.ConditionTrue, Reason: "Test",
@@ -220,7 +218,8 @@ func (h *Home) addHost(i int) {
 // contend leads, as the program does (cli/lead.go).
 func (h *Home) contend(ctx context.Context) {
 	e := &election.Election{
-		REST: h.server.Config(), Namespace: api.SystemNamespace, Name: api.LeaderLease, Server: h.server.Name(), Log: h.log,
+		REST: h.server.Config(), Namespace: api.SystemNamespace, Name: api.LeaderLease, Server: h.server.Name(),
+		Log: h.log,
 	}
 	_ = e.Run(ctx, func(ctx context.Context, token string) { // it ends with ctx
 		if err := h.lead(ctx, token); err != nil && ctx.Err() == nil {

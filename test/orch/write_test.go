@@ -3,6 +3,7 @@ package orch_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,8 +16,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
-// TestWrites makes each call that changes something, as the CLI of each release makes it, and
-// compares what stands in the API afterwards.
+// TestWrites makes each call that changes something, as the CLI of each release makes it, compares
+// what stands in the API afterwards, and has the module prometheus scraped.
 func TestWrites(t *testing.T) {
 	tier.Full(t)
 	for version, tree := range releases {
@@ -34,6 +35,7 @@ func TestWrites(t *testing.T) {
 				}
 			}
 			compare(t, h)
+			scrapes(t, r)
 			checkLog(t, r)
 		})
 	}
@@ -79,13 +81,11 @@ func do(t *testing.T, r *orch.Release, c call) {
 func compare(t *testing.T, h *orch.Home) {
 	t.Helper()
 	for name, wanted := range map[string]map[string]any{
-		"DriveGroup/slow":      {"spec.placement.pattern": "*"},
-		"DriveGroup/fast":      {"spec.newDevices": "Hold"},
-		"RBDMirror/rbd-mirror": {"spec.placement.count": int64(1)},
-		"Filesystem/home":      {"spec.standbyMDS": int64(3)},
-		"StorageCluster/ceph": {
-			"spec.mode": "Active", "spec.ceph.mon.count": int64(3), "spec.ceph.mgr.count": int64(3),
-		},
+		"DriveGroup/slow":                  {"spec.placement.pattern": "*"},
+		"DriveGroup/fast":                  {"spec.newDevices": "Hold"},
+		"RBDMirror/rbd-mirror":             {"spec.placement.count": int64(1)},
+		"Filesystem/home":                  {"spec.standbyMDS": int64(3)},
+		"StorageCluster/ceph":              {"spec.mode": "Active", "spec.ceph.mgr.count": int64(3)},
 		"ObjectStore/s4":                   nil,
 		"DriveGroup/odd":                   nil,
 		"ObjectStore/s3":                   {"spec.gateways.port": int64(7480)},
@@ -109,7 +109,8 @@ func checkObject(t *testing.T, h *orch.Home, name string, wanted map[string]any)
 		return
 	}
 	for path, value := range wanted {
-		if has, _, _ := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...); has != value {
+		has, _, _ := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...)
+		if !reflect.DeepEqual(has, value) {
 			t.Errorf("%s: %s is %v, want %v", name, path, has, value)
 		}
 	}
@@ -127,8 +128,8 @@ func checkLog(t *testing.T, r *orch.Release) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := regexp.MustCompile(`^(orchestrator\._interface\.OrchestratorError: .*|NotImplementedError|` +
-		`ImportError: PyO3 modules .*)$`)
+	known := regexp.MustCompile(
+		`^(orchestrator\._interface\.OrchestratorError: .*|NotImplementedError|ImportError: PyO3 modules .*)$`)
 	for _, line := range fault.FindAllString(string(text), -1) {
 		if !known.MatchString(line) {
 			t.Errorf("in the log of the mgr: %s", line)

@@ -6,10 +6,12 @@ objects of package orchestrator from the answer. The class has exactly the metho
 out by the class which commands there are.
 """
 
+import collections
 import copy
 import datetime
 import enum
 import errno
+import functools
 import http.client
 import importlib
 import inspect
@@ -216,7 +218,13 @@ class _Leaving(dict):
 
 
 def _leaving(row):
-    return row if PICKLES else _Leaving(row)
+    if not PICKLES:
+        return _Leaving(row)
+    # Ceph 20 reads keys in its CLI and attributes in its dashboard.
+    made = collections.OrderedDict(row)
+    made.osd_id = row['osd_id']
+    made.to_json = functools.partial(dict, row)
+    return made
 
 
 ROWS = {
