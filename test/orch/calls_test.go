@@ -25,7 +25,7 @@ var calls = []call{
 	{command: "orch host label add h4 gw", says: "Added label gw to host h4"},
 	{command: "orch host label add h4 _no_schedule", refused: "orch host drain h4"},
 	{command: "orch host ls --label gw", says: "1 hosts in cluster", since: 18},
-	{command: "orch host label rm h4 nosuch", refused: "has no label nosuch"},
+	{command: "orch host label rm h4 nosuch", says: "has no label nosuch"},
 	{command: "orch host set-addr h4 192.0.2.9", refused: "does not report the address"},
 	{command: "orch host set-addr h4 10.0.0.4", says: "Updated host 'h4' addr"},
 	{command: "orch host ok-to-stop h3", says: "presumed safe to stop host h3"},

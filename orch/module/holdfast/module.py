@@ -18,6 +18,7 @@ import inspect
 import json
 import os
 import socket
+import sys
 import threading
 import time
 import uuid
@@ -26,7 +27,7 @@ import mgr_module
 import orchestrator
 from ceph.deployment import inventory
 from ceph.deployment.hostspec import HostSpec
-from ceph.deployment.service_spec import ServiceSpec
+from ceph.deployment.service_spec import HostPlacementSpec, PlacementSpec, ServiceSpec
 from ceph.utils import str_to_datetime
 from orchestrator import OrchestratorError
 
@@ -103,11 +104,25 @@ def insist(method, args):
         time.sleep(RETRY_EVERY)
 
 
+# What Python 3.13 finds on a class it keeps by a number of the class, and classes of two interpreters share numbers: an
+# interpreter that has looked at a class of another one may then take its attributes for those of a class of its own. So
+# the classes of arguments are asked by these descriptors, which look nothing up, and _unkept is for those of results.
+_MODULE, _NAME, _BASES, _DICT = (type.__dict__[n].__get__ for n in ('__module__', '__qualname__', '__mro__', '__dict__'))
+
+
+def _unkept(*classes):
+    """Has Python keep nothing of classes: it gives each 1000 numbers at most, and no class is kept without one."""
+    for of in classes:
+        for n in range(1100):
+            of._holdfast = n
+            getattr(of, '_holdfast')
+
+
 def _attributes(value):
-    """The dict of an object, which may be of another interpreter: see _spec why value.__dict__ may be refused."""
-    for of in type(value).__mro__:
-        if '__dict__' in of.__dict__:
-            return of.__dict__['__dict__'].__get__(value, type(value))
+    """The dict of an object, which may be of another interpreter."""
+    for of in _BASES(type(value)):
+        if '__dict__' in _DICT(of):
+            return _DICT(of)['__dict__'].__get__(value, type(value))
     return {}
 
 
@@ -116,9 +131,9 @@ def _own(value):
     of = type(value)
     if of in (dict, list, tuple, set, frozenset):
         return {k: _own(v) for k, v in value.items()} if of is dict else of(_own(v) for v in value)
-    own = of
-    if of.__module__.split('.')[0] in ('ceph', 'orchestrator'):
-        own = getattr(importlib.import_module(of.__module__), of.__qualname__, of)
+    own, module = of, _MODULE(of)
+    if module.split('.')[0] in ('ceph', 'orchestrator'):
+        own = getattr(importlib.import_module(module), _NAME(of), of)
     if own is of:
         return value
     if issubclass(own, enum.Enum):
@@ -226,6 +241,11 @@ def _leaving(row):
     made.to_json = functools.partial(dict, row)
     return made
 
+
+if sys.version_info >= (3, 12) and not PICKLES:
+    _unkept(orchestrator.OrchResult, HostSpec, orchestrator.InventoryHost, inventory.Devices, inventory.Device, _Leaving,
+            orchestrator.DaemonDescription, orchestrator.DaemonDescriptionStatus, orchestrator.ServiceDescription,
+            ServiceSpec, PlacementSpec, HostPlacementSpec)
 
 ROWS = {
     'remove_osds_status': _leaving,
