@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	plan5    = `{"spec":[{"service_type":"mon","placement":{"count":5}}]}`
 	mons5    = `{"specs":[{"service_type":"mon","placement":{"count":5}}]}`
 	mons3    = `{"specs":[{"service_type":"mon","placement":{"count":3}}]}`
 	mgrs     = `{"specs":[{"service_type":"mgr","placement":{"count":3}}]}`
@@ -135,12 +136,12 @@ func TestCalls_many(t *testing.T) {
 }
 
 // TestCalls_hang: a storage system that does not answer holds up one call alone, and no longer than
-// the mgr waits.
+// the mgr waits. What is declared meanwhile counts: its Action tells of what cannot be done.
 func TestCalls_hang(t *testing.T) {
 	x := newHome(t)
 	x.asked = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	slow := map[string]string{
-		"apply": mons5, "host_ok_to_stop": `{"hostname":"` + x.hosts[0] + `"}`, "remove_osds_status": `{}`,
+		"host_ok_to_stop": `{"hostname":"` + x.hosts[0] + `"}`, "remove_osds_status": `{}`, "plan": plan5,
 	}
 	var calls sync.WaitGroup
 	for method, args := range slow {
@@ -153,6 +154,9 @@ func TestCalls_hang(t *testing.T) {
 	if r := x.call("add_host_label", "", `{"host":"`+x.hosts[0]+`","label":"gw"}`); r.Error != "" {
 		t.Errorf("%+v", r)
 	}
+	if r := x.call("apply", "", mons5); r.Error != "" || len(x.actions()) != 1 {
+		t.Errorf("%+v, %d Actions", r, len(x.actions()))
+	}
 	calls.Wait()
 	x.asked = func(context.Context) error { panic("a fault") }
 	if r := x.call("apply", "", mons5); r.Errno != again {
@@ -162,7 +166,7 @@ func TestCalls_hang(t *testing.T) {
 	if r := x.call("apply", "", mons5); r.Errno != again {
 		t.Errorf("%+v", r)
 	}
-	if n := len(x.actions()); n > 0 {
+	if n := len(x.actions()); n != 1 {
 		t.Errorf("%d Actions", n)
 	}
 }

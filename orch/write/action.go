@@ -18,7 +18,7 @@ import (
 
 // beganWithin bounds the wait for an Action to be taken up, or refused. pollEvery is between two
 // looks.
-const beganWithin, pollEvery = time.Second, 25 * time.Millisecond
+const beganWithin, pollEvery = 800 * time.Millisecond, 25 * time.Millisecond
 
 // start creates an Action, and waits a moment until it is taken up. The answer is words with how to
 // follow it; an Action that was refused is an error. enough says when it has come far enough.

@@ -19,8 +19,9 @@ import (
 	"github.com/holdfast-storage/holdfast/propose"
 )
 
-// askedFor is how long the storage system is waited for before an answer.
-const askedFor = 1200 * time.Millisecond
+// askedFor is how long the storage system is waited for before an answer, and planWithin how long a
+// plan may take with that. What is left of the time of a call is for its Action.
+const askedFor, planWithin = 800 * time.Millisecond, 1200 * time.Millisecond
 
 // documents are the arguments of apply and plan.
 type documents struct {
@@ -116,13 +117,49 @@ func (c *Call) check(ctx context.Context, writes []spec.Write) (*checked, error)
 		return found, nil
 	}
 	var err error
-	if found.proposal, err = c.Home.Propose(ctx, request, askedFor); err != nil {
-		return nil, err
+	if found.proposal, err = proposed(ctx, c.Home, request); err != nil || found.proposal == nil {
+		return found, err
 	}
 	if refused := append(found.proposal.Refused, found.proposal.Foreseen...); len(refused) > 0 {
 		return nil, answer.Errorf("%s", strings.Join(refused, "; "))
 	}
 	return found, nil
+}
+
+// proposed is what would come of a request. It is nil where that is not known in time, as while Ceph's
+// mgr starts: what cannot be done is told of each resource, and ends the Action.
+func proposed(ctx context.Context, home Home, r propose.Request) (*propose.Proposal, error) {
+	type answered struct {
+		proposal *propose.Proposal
+		err      error
+		fault    any
+	}
+	ctx, cancel := context.WithTimeout(ctx, planWithin)
+	said := make(chan answered, 1)
+	go func() {
+		defer cancel()
+		defer func() {
+			if fault := recover(); fault != nil {
+				said <- answered{fault: fault}
+			}
+		}()
+		p, err := home.Propose(ctx, r, askedFor)
+		said <- answered{proposal: p, err: err}
+	}()
+	late := time.NewTimer(planWithin)
+	defer late.Stop()
+	select {
+	case a := <-said:
+		if a.fault != nil {
+			panic(a.fault) // it is one of this call
+		}
+		if a.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, nil
+		}
+		return a.proposal, a.err
+	case <-late.C:
+		return nil, nil
+	}
 }
 
 func (c *Call) checkOne(ctx context.Context, w spec.Write) (t propose.Target, err error) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"syscall"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/answer"
 	"github.com/holdfast-storage/holdfast/orch/spec"
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
@@ -54,6 +56,12 @@ func preview(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	rows := []any{}
+	if found.proposal == nil && len(found.changes) > 0 {
+		return nil, &answer.Error{
+			Errno:   -int(syscall.EAGAIN),
+			Message: "what would come of it is not known: Ceph did not answer in time; try again, or use 'holdfast plan'",
+		}
+	}
 	if found.proposal == nil {
 		return append(rows, warningRow{"nothing would change\n"}), nil
 	}
