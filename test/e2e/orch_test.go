@@ -82,8 +82,8 @@ func (b *bed) orchReads() {
 	b.orchSays("ls mon -f yaml", "service_type: mon", "running: 3", "size: 3")
 	b.orchSays("ls --export", "service_type: mgr", "count: 2", "service_type: osd", "unmanaged: true")
 	b.orchDaemons()
-	out, err := b.orch("device", "zap", "h1", "/dev/nothing", "--force")
-	if err == nil || !strings.Contains(out, "does not support `orch device zap`") {
+	out, err := b.orch("upgrade", "status")
+	if err == nil || !strings.Contains(out, "does not support `orch upgrade status`") {
 		b.Errorf("what Holdfast does not do: %v\n%s", err, out)
 	}
 }

@@ -25,7 +25,7 @@ func TestOrchWrites(t *testing.T) {
 	}{
 		{"hosts", s.hosts}, {"osds", s.osds}, {"mons and mgrs", s.monsAndMgrs}, {"file systems", s.filesystems},
 		{"gateways", s.gateways}, {"daemons", s.daemonsAndServices},
-		{"drive groups", s.driveGroups}, {"maintenance", s.maintenance},
+		{"maintenance", s.maintenance}, {"drive groups", s.driveGroups}, {"drain", s.drained},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { b.T = t; part.do() }) {
 			break
@@ -203,6 +203,7 @@ func (s *session) gateways() {
 }
 
 func (s *session) maintenance() {
+	s.await("all placement groups to be clean", s.allPGs(func(pgStat) bool { return true }))
 	s.becomes("orch host ok-to-stop h3", "presumed safe")
 	s.says("orch host maintenance enter h3", "h3", "action/orch-")
 	s.becomes("orch host ls", "Maintenance")
@@ -214,6 +215,10 @@ func (s *session) maintenance() {
 		}
 		return nil
 	})
+}
+
+// drained empties the last host, and takes it out of the cluster.
+func (s *session) drained() {
 	s.becomes("orch host drain h4", "Scheduled to remove") // h3 has to serve again
 	s.becomes("orch host ls", "_no_schedule")
 	s.await("the host to be empty", func() error {

@@ -46,7 +46,7 @@ var tests = map[string]struct {
 	"TestMaintenance":    {core, 90},
 	"TestObjectStore":    {core, 165},
 	"TestOrch":           {core, 60},
-	"TestOrchWrites":     {core, 200},
+	"TestOrchWrites":     {core, 90},
 	"TestPools":          {core, 90},
 	"TestQuorum":         {core, 105},
 	"TestServer_refuses": {core, 20},
