@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
-// beganWithin bounds the wait for an Action to be taken up, or refused. pollEvery is between two
-// looks.
-const beganWithin, pollEvery = 800 * time.Millisecond, 25 * time.Millisecond
+// beganWithin bounds the wait for an Action to be taken up, or refused, where the call has no end;
+// toAnswer is what is left of the time of a call then. pollEvery is between two looks.
+const beganWithin, toAnswer, pollEvery = 2 * time.Second, 200 * time.Millisecond, 25 * time.Millisecond
 
 // start creates an Action, and waits a moment until it is taken up. The answer is words with how to
 // follow it; an Action that was refused is an error. enough says when it has come far enough.
@@ -83,7 +83,11 @@ func inNamespace(namespace string) string {
 // follow reads an Action until it has ended, waits for approval or has come far enough, or a moment
 // has passed.
 func (c *Call) follow(ctx context.Context, a *api.Action, enough func(*api.Action) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, beganWithin)
+	limit := beganWithin
+	if end, ok := ctx.Deadline(); ok {
+		limit = time.Until(end) - toAnswer
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -107,8 +111,8 @@ func accepted(a *api.Action) bool {
 	return a.Status.State == api.ActionRunning || a.Status.WaitsFor != ""
 }
 
-// begun says that an Action is under way, or that it waits for its turn behind others. Kinds that
-// ask first whether they may begin are refused before that.
+// begun says that an Action is under way. Kinds that ask first whether they may begin are refused
+// before that.
 func begun(a *api.Action) bool { return a.Status.State == api.ActionRunning }
 
 // stepDone says that an Action has done one of its steps.

@@ -78,6 +78,33 @@ func (s *session) refuses(args string, texts ...string) {
 	s.has(args, out, texts)
 }
 
+// ends runs 'ceph ARGS', and waits until what it began is done.
+func (s *session) ends(args string, texts ...string) {
+	s.Helper()
+	_, rest, _ := strings.Cut(s.says(args, texts...), "action/")
+	name, _, _ := strings.Cut(rest, " ")
+	s.run("action", "wait", name)
+}
+
+// refusesInTheEnd runs 'ceph ARGS', which is refused: at once, or, where Ceph needs longer to say so than an
+// answer may take, by its Action.
+func (s *session) refusesInTheEnd(args string) {
+	s.Helper()
+	out, err := s.try(args)
+	if err != nil {
+		return
+	}
+	_, rest, _ := strings.Cut(out, "action/")
+	name, _, _ := strings.Cut(rest, " ")
+	s.await("action "+name+" to be refused", func() error {
+		a, err := read[api.Action](s.bed, 1, "actions", name)
+		if err == nil && a.Status.State != api.ActionFailed {
+			err = fmt.Errorf("it is %s: %s", a.Status.State, a.Status.Message)
+		}
+		return err
+	})
+}
+
 func (s *session) has(args, out string, texts []string) {
 	s.Helper()
 	for _, text := range texts {
@@ -309,16 +336,16 @@ func (s *session) pathOf(host string) string {
 }
 
 func (s *session) daemonsAndServices() {
-	s.says("orch daemon restart mgr.a", "Scheduled to restart mgr.a")
+	s.ends("orch daemon restart mgr.a", "Scheduled to restart mgr.a")
 	s.awaitOrch()
 	s.says("orch daemon stop osd.0", "Scheduled to stop osd.0")
 	s.becomes("orch ps --daemon-type osd --daemon-id 0", "stopped")
-	s.refuses("orch daemon stop osd."+s.osdOn("h2"), "osd")
+	s.refusesInTheEnd("orch daemon stop osd." + s.osdOn("h2"))
 	s.says("orch daemon start osd.0", "Scheduled to start osd.0")
 	s.becomes("orch ps --daemon-type osd --daemon-id 0", "running")
-	s.says("orch restart osd", "Scheduled to restart osd")
+	s.ends("orch restart osd", "Scheduled to restart osd")
 	s.becomes("osd stat", "6 up")
-	s.says("orch redeploy mgr", "Scheduled to redeploy mgr")
+	s.ends("orch redeploy mgr", "Scheduled to redeploy mgr")
 	s.awaitOrch()
 	s.says("orch reconfig mon", "nothing to do")
 	s.refuses("orch daemon rm osd.0 --force", "orch osd rm")
