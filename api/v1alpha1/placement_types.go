@@ -7,9 +7,9 @@ import (
 
 // HostSelection selects hosts: those that all that is given here selects.
 type HostSelection struct {
-	// Hosts are names of hosts.
+	// Hosts are names of hosts. Who applies another list replaces it as a whole.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
 	// +kubebuilder:validation:items:MaxLength=253
 	Hosts []string `json:"hosts,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -278,5 +279,47 @@ func TestCalls_foreign(t *testing.T) {
 	}
 	if r := x.callOf("none", "drain_host", "", `{}`); r.Error == "" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestCalls_conflict: a list of hosts that somebody else applied is replaced as a whole, or not at all: a
+// call that says "scheduled" never leaves the other's hosts beside its own.
+func TestCalls_conflict(t *testing.T) {
+	x := newHome(t)
+	fs := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": api.GroupVersion.String(), "kind": "Filesystem",
+		"metadata": map[string]any{"namespace": x.ns, "name": "home"},
+		"spec":     map[string]any{"cluster": "ceph", "placement": map[string]any{"hosts": []any{x.hosts[0]}}},
+	}}
+	err := x.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(fs), client.FieldOwner("kim"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mds := `{"specs":[{"service_type":"mds","service_id":"home","placement":{"hosts":["` + x.hosts[1] + `"]}}]}`
+	set := func(conflicts api.CephOrchConflicts) {
+		text := fmt.Sprintf(`{"spec":{"ceph":{"orch":{"conflicts":%q}}}}`, conflicts)
+		patch := client.RawPatch("application/merge-patch+json", []byte(text))
+		if err := x.admin.Patch(t.Context(), x.cluster("ceph"), patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(api.CephOrchRefuse)
+	if r := x.call("apply", "", mds); !strings.Contains(r.Error, "kim") || r.Errno >= 0 {
+		t.Errorf("%+v", r)
+	}
+	if n := len(x.actions()); n > 0 {
+		t.Fatalf("%d Actions", n)
+	}
+	set(api.CephOrchTake)
+	if r := x.call("apply", "", mds); r.Error != "" {
+		t.Fatalf("%+v", r)
+	}
+	x.carryOut(x.actions()[0])
+	have := &api.Filesystem{}
+	if err := x.admin.Get(t.Context(), client.ObjectKeyFromObject(fs), have); err != nil {
+		t.Fatal(err)
+	}
+	if hosts := have.Spec.Placement.Hosts; len(hosts) != 1 || hosts[0] != x.hosts[1] {
+		t.Errorf("placement has %v", hosts)
 	}
 }

@@ -23,6 +23,9 @@ import (
 // plan may take with that. What is left of the time of a call is for its Action.
 const askedFor, planWithin = 800 * time.Millisecond, 1200 * time.Millisecond
 
+// unplanned is said of a call that was recorded while nobody could say whether it can be carried out.
+const unplanned = "Ceph did not answer in time, so nobody has checked yet whether it can be done: the action tells"
+
 // documents are the arguments of apply and plan.
 type documents struct {
 	Specs       []json.RawMessage `json:"specs"`
@@ -117,8 +120,12 @@ func (c *Call) check(ctx context.Context, writes []spec.Write) (*checked, error)
 		return found, nil
 	}
 	var err error
-	if found.proposal, err = proposed(ctx, c.Home, request); err != nil || found.proposal == nil {
-		return found, err
+	if found.proposal, err = proposed(ctx, c.Home, request); err != nil {
+		return nil, err
+	}
+	if found.proposal == nil {
+		found.words = append(found.words, unplanned)
+		return found, nil
 	}
 	if refused := append(found.proposal.Refused, found.proposal.Foreseen...); len(refused) > 0 {
 		return nil, answer.Errorf("%s", strings.Join(refused, "; "))

@@ -148,17 +148,16 @@ func (c *Call) declares(host, device string) *unstructured.Unstructured {
 // checkLeaving has the planner look at all OSDs that leave together, and says whether that changes
 // anything.
 func (c *Call) checkLeaving(ctx context.Context, writes []spec.Write) (changes bool, err error) {
-	together := map[string]*spec.Write{}
+	together := map[string]*unstructured.Unstructured{}
 	var all []spec.Write
 	for _, w := range writes {
 		name := apply.NameOf(w.Object)
 		if have := together[name]; have != nil {
-			addEntries(have.Object, w.Object)
+			addEntries(have, w.Object)
 			continue
 		}
-		copied := spec.Write{Service: w.Service, Manager: spec.Manager("leaving"), Object: w.Object.DeepCopy()}
-		all = append(all, copied)
-		together[name] = &all[len(all)-1]
+		together[name] = w.Object.DeepCopy()
+		all = append(all, spec.Write{Service: w.Service, Manager: spec.Manager("leaving"), Object: together[name]})
 	}
 	found, err := c.check(ctx, all)
 	return err == nil && len(found.changes) > 0, err
@@ -372,6 +371,16 @@ func freeDevice(h *api.Host, name string) (*api.Device, error) {
 	return d, nil
 }
 
+// deviceOn is a device of a host that the cluster uses.
+func deviceOn(c *Call, host, name string) (*api.Host, *api.Device, error) {
+	h, err := c.usedHost(host)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := device(h, name)
+	return h, d, err
+}
+
 // zap erases a disk that no cluster uses.
 func zap(ctx context.Context, c *Call) (any, error) {
 	a, err := read[struct {
@@ -381,11 +390,7 @@ func zap(ctx context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := c.usedHost(a.Host)
-	if err != nil {
-		return nil, err
-	}
-	d, err := device(h, a.Path)
+	h, d, err := deviceOn(c, a.Host, a.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -509,11 +514,7 @@ func replaceDevice(ctx context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := c.usedHost(a.Host)
-	if err != nil {
-		return nil, err
-	}
-	d, err := device(h, a.Device)
+	h, d, err := deviceOn(c, a.Host, a.Device)
 	if err != nil {
 		return nil, err
 	}
