@@ -83,7 +83,7 @@ func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Durati
 	observe := func(ctx context.Context, d engine.Driver, v *engine.View, secrets engine.SecretReader) (any, error) {
 		ctx, cancel := context.WithTimeout(ctx, most)
 		defer cancel()
-		view := *v // who is not waited for any more goes on with a view of its own
+		view := *v // an answer that comes too late has a view of its own
 		return within(ctx, a, func(ctx context.Context) (any, error) {
 			system, _, err := a.all[d.Type()].Look(ctx, &view, secrets, most)
 			return system, err

@@ -139,7 +139,7 @@ func named(a *api.Action, inventory []api.Device, name string) (*api.Device, err
 	}
 }
 
-// Wipeable refuses to wipe what is no whole disk, or cannot be told from another one after a boot.
+// Wipeable refuses to wipe a device that is not a whole disk, or that has no lasting identity.
 // A loop device counts as a disk, and stands for the file that it is made of.
 func Wipeable(d *api.Device) error {
 	switch {

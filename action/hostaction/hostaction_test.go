@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// inventory has a disk with two partitions, and two disks that cannot be told apart.
+// inventory has a disk with two partitions, and two disks with the same serial number.
 func inventory() []api.Device {
 	return []api.Device{
 		{ID: "wwn-1", Path: "/dev/sda", WWN: "1", Serial: "S1", Kind: api.DeviceDisk, Links: []string{"by-id/ata-one"}},

@@ -45,7 +45,7 @@ var networks = map[string]func() ([]Link, error){
 	"board": func() ([]Link, error) { return nil, errors.New("no permission") },
 }
 
-// machine is one of testdata, and what is to be read of it.
+// machine is a machine of testdata with the facts that Read has to find.
 func machine(t *testing.T, name string) (Reader, string) {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))

@@ -42,7 +42,7 @@ var orchRules = []struct {
 	{"create patch", "actions", ofHosts},
 }
 
-// orchMay is told where no rule fits.
+// orchMay is the reason of a refusal where no rule fits.
 const orchMay = "'ceph orch' declares only services, hosts and disks of its own cluster; for anything else " +
 	"use 'holdfast' or kubectl"
 

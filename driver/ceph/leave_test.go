@@ -234,7 +234,8 @@ func TestLeave_replaceByGroup(t *testing.T) {
 	}
 }
 
-// An entry that means no device is told of on the resource, and keeps neither it nor the cluster from being ready.
+// An entry that matches no device is a condition of the resource, and keeps neither it nor the cluster
+// from being ready.
 func TestLeave_unmatched(t *testing.T) {
 	f := manyNames(t)
 	f.nodes[3].Spec.Exclude, f.nodes[0].Spec.Replace = []string{"nothing"}, []string{"nothing"}

@@ -55,7 +55,7 @@ func wipe(id string) *api.Action {
 	}
 }
 
-// labeler says what it is told of each device, before and after its storage system was asked.
+// labeler has an answer for each device, before and after the question to its storage system.
 type labeler struct {
 	engine.Driver
 	before, after answer
@@ -264,7 +264,7 @@ func TestAccept_label(t *testing.T) {
 	}
 }
 
-// What is no wipe is looked at by its form alone, and a host that is gone is the agent's affair.
+// Of other kinds it checks the form alone. The agent judges a host that is gone.
 func TestAccept_others(t *testing.T) {
 	w := world(t)
 	c := config(w, &labeler{before: answer{why: "it holds osd.3"}}, nil)

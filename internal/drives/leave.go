@@ -11,7 +11,7 @@ import (
 // leave are the names of the disks that a group does not keep.
 func leave(g *api.DriveGroup) []string { return slices.Concat(g.Spec.Exclude, g.Spec.Replace) }
 
-// excluded says whether a group is told not to have a disk, or the one that holds the database or the log
+// excluded says whether spec.exclude of a group names a disk, or the one that holds the database or the log
 // of its OSD. Of one that is not there now its recorded names have to do.
 func excluded(g *api.DriveGroup, at Place, d *api.Device) bool {
 	if d != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// endsSoon is how long before its end a certificate is told of, as Ceph 20's own orchestrator does.
+// endsSoon is how long before its end Holdfast warns of a certificate, as Ceph 20's own orchestrator does.
 const endsSoon = 30 * 24 * time.Hour
 
 // certificateName is what the certificates of gateways are called.

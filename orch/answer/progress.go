@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
-// endedFor is how long after its end an Action is told of: the module in ceph-mgr asks more often.
+// endedFor is how long after its end Progress lists an Action: the module in ceph-mgr asks more often.
 const endedFor = time.Minute
 
 // Progress tells of the Actions that 'ceph orch' of a cluster asked for.

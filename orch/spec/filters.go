@@ -52,7 +52,7 @@ func (d *document) filters(field string, or bool) []any {
 	return append(all, map[string]any(properties))
 }
 
-// properties are what disks are to be like, as a DriveFilter has it.
+// properties are the conditions on disks, as a DriveFilter has them.
 func (d *document) properties() fields {
 	p := fields{}
 	p.put("all", d.flag("all"))

@@ -24,7 +24,8 @@ import (
 const askedFor, planWithin = 800 * time.Millisecond, 1200 * time.Millisecond
 
 // unplanned is said of a call that was recorded while nobody could say whether it can be carried out.
-const unplanned = "Ceph did not answer in time, so nobody has checked yet whether it can be done: the action tells"
+const unplanned = "Ceph did not answer in time, so Holdfast has not checked whether this can be done; " +
+	"the action fails if not"
 
 // documents are the arguments of apply and plan.
 type documents struct {
@@ -134,7 +135,7 @@ func (c *Call) check(ctx context.Context, writes []spec.Write) (*checked, error)
 }
 
 // proposed is what would come of a request. It is nil where that is not known in time, as while Ceph's
-// mgr starts: what cannot be done is told of each resource, and ends the Action.
+// mgr starts: the condition of each resource says what cannot be done, and the Action fails with it.
 func proposed(ctx context.Context, home Home, r propose.Request) (*propose.Proposal, error) {
 	type answered struct {
 		proposal *propose.Proposal

@@ -183,7 +183,7 @@ const (
 )
 
 // until looks at the cluster until ok holds, or for as long as most: a caller who reads after a
-// write shall find what it wrote.
+// write finds what it wrote.
 func (c *Call) until(ctx context.Context, most time.Duration, ok func(*engine.View) bool) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -239,7 +239,7 @@ func makesAction(args string) bool {
 // killWithin is the time within which a call is disturbed: one that is not takes about a second.
 const killWithin = 1800 * time.Millisecond
 
-// round makes one call and kills what it shall in the midst.
+// round makes one call and kills processes while it runs.
 func (k *killer) round(i int, c killedCall, v victim) {
 	k.Helper()
 	mgr, leader := k.activeMgr(), 0

@@ -36,7 +36,7 @@ var (
 )
 
 // ParseSize reads a size as Ceph writes it: "10GB:40GB", "10G:", ":40G" or "666GB". Ceph also takes a
-// text that goes on after a range, and finds out only at the first disk that it understands nothing of
+// text that continues after a range, and finds out only at the first disk that it understands nothing of
 // others: these are refused here.
 func ParseSize(text string) (Size, error) {
 	switch {
