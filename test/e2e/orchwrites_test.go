@@ -81,9 +81,14 @@ func (s *session) refuses(args string, texts ...string) {
 // ends runs 'ceph ARGS', and waits until what it began is done.
 func (s *session) ends(args string, texts ...string) {
 	s.Helper()
-	_, rest, _ := strings.Cut(s.says(args, texts...), "action/")
+	s.run("action", "wait", actionIn(s.says(args, texts...)))
+}
+
+// actionIn is the name of the Action in an answer.
+func actionIn(out string) string {
+	_, rest, _ := strings.Cut(out, "action/")
 	name, _, _ := strings.Cut(rest, " ")
-	s.run("action", "wait", name)
+	return name
 }
 
 // refusesInTheEnd runs 'ceph ARGS', which is refused: at once, or, where Ceph needs longer to say so than an
@@ -94,8 +99,7 @@ func (s *session) refusesInTheEnd(args string) {
 	if err != nil {
 		return
 	}
-	_, rest, _ := strings.Cut(out, "action/")
-	name, _, _ := strings.Cut(rest, " ")
+	name := actionIn(out)
 	s.await("action "+name+" to be refused", func() error {
 		a, err := read[api.Action](s.bed, 1, "actions", name)
 		if err == nil && a.Status.State != api.ActionFailed {
@@ -232,8 +236,16 @@ func (s *session) gateways() {
 func (s *session) maintenance() {
 	s.await("all placement groups to be clean", s.allPGs(func(pgStat) bool { return true }))
 	s.becomes("orch host ok-to-stop h3", "presumed safe")
-	s.says("orch host maintenance enter h3", "h3", "action/orch-")
-	s.becomes("orch host ls", "Maintenance")
+	// Ceph refuses for as long as a placement group moves, such as after its mgrs were started again.
+	s.await("host h3 to enter maintenance", func() error {
+		out, err := s.try("orch host maintenance enter h3")
+		if err != nil {
+			return err
+		}
+		_, err = s.Holdfast("action", "wait", actionIn(out))
+		return err
+	})
+	s.says("orch host ls", "Maintenance")
 	s.refuses("orch host maintenance enter h2", "h2")
 	s.says("orch host maintenance exit h3", "h3")
 	s.await("the host to be back", func() error {
