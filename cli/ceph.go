@@ -68,13 +68,13 @@ func (g *globals) cephShell(ctx context.Context, cluster string, command []strin
 	return g.runTool(ctx, dir, command, signals)
 }
 
-// cephCluster returns the cluster of this name, or the only one.
+// cephCluster returns the cluster of this name, or the only one of type ceph.
 func (g *globals) cephCluster(ctx context.Context, c client.Client, name string) (types.NamespacedName, error) {
 	var args []string
 	if name != "" {
 		args = []string{name}
 	}
-	keys, err := g.chosen(ctx, c, args)
+	keys, err := g.chosen(ctx, c, args, api.StorageCeph)
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
@@ -82,7 +82,8 @@ func (g *globals) cephCluster(ctx context.Context, c client.Client, name string)
 		return types.NamespacedName{}, &exitError{exitRefused, g.noCluster()}
 	}
 	if len(keys) > 1 {
-		return types.NamespacedName{}, &exitError{exitUsage, fmt.Errorf("namespace %s holds %d clusters: choose one with --cluster NAME", g.namespace, len(keys))}
+		return types.NamespacedName{}, &exitError{exitUsage, fmt.Errorf("namespace %s has %d Ceph clusters: choose "+
+			"one with --cluster NAME", g.namespace, len(keys))}
 	}
 	return keys[0], nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,8 +84,10 @@ func (g *globals) noCluster() error {
 		"'holdfast get storageclusters -A'", g.namespace)
 }
 
-// chosen returns the named cluster, or all clusters of the namespace, which may be none.
-func (g *globals) chosen(ctx context.Context, c client.Client, args []string) ([]types.NamespacedName, error) {
+// chosen returns the named cluster, or all clusters of the namespace of some types, or of any where none is named; there may be none.
+func (g *globals) chosen(
+	ctx context.Context, c client.Client, args []string, of ...api.StorageType,
+) ([]types.NamespacedName, error) {
 	var list api.StorageClusterList
 	err := withDeadline(ctx, func(ctx context.Context) error { return c.List(ctx, &list, client.InNamespace(g.namespace)) })
 	if err != nil {
@@ -92,7 +95,8 @@ func (g *globals) chosen(ctx context.Context, c client.Client, args []string) ([
 	}
 	var keys []types.NamespacedName
 	for _, sc := range list.Items {
-		if len(args) == 0 || sc.Name == args[0] {
+		ofType := len(of) == 0 || slices.Contains(of, sc.Spec.Type)
+		if len(args) == 0 && ofType || len(args) > 0 && sc.Name == args[0] {
 			keys = append(keys, client.ObjectKeyFromObject(&sc))
 		}
 	}

@@ -159,7 +159,7 @@ type CephSpec struct {
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(s, s.matches('^(global|((mon|mgr|osd|mds|client)([.][A-Za-z0-9._-]+)?))$'))",message="a section of config must be global, mon, mgr, osd, mds or client, or one daemon of these such as osd.3"
 	Config map[string]CephOptions `json:"config,omitempty"`
-	// Orch says whether Holdfast answers 'ceph orch'.
+	// Orch says whether Holdfast answers 'ceph orch'. It does unless orch.state is Disabled.
 	// +optional
 	Orch *CephOrchSpec `json:"orch,omitempty"`
 }
@@ -169,7 +169,7 @@ type CephOrchSpec struct {
 	// State is Enabled where Holdfast is the back end of 'ceph orch'. A cluster that is made so has it from its birth;
 	// in an existing one each manager is started again once. A back end that somebody else chose is left alone.
 	// +optional
-	// +kubebuilder:default=Disabled
+	// +kubebuilder:default=Enabled
 	State CephOrchState `json:"state,omitempty"`
 	// NewDevices is what becomes of disks that come later and match a drive group that 'ceph orch apply' declares: Report tells of
 	// them, Take makes OSDs on them at once, as Ceph's own orchestrator does.

@@ -240,6 +240,7 @@ func loopback(host int) string {
 // they are.
 func realWorld() *world {
 	w := newWorld(3, 2)
+	w.cluster.Spec.Ceph.Orch = &api.CephOrchSpec{State: api.CephOrchDisabled} // the module is the agents' part
 	w.cluster.Spec.Ceph.Config = map[string]api.CephOptions{"global": {
 		"mon_data_avail_warn": "1", "mon_data_avail_crit": "1", "mon_election_timeout": "0.5", "mon_lease": "1",
 		"mon_osd_down_out_interval": "2", "mon_osd_min_in_ratio": "0.1", "paxos_propose_interval": "0.05", "bdev_aio_poll_ms": "5", "mgr_stats_period": "1", "mon_tick_interval": "1",

@@ -157,6 +157,25 @@ func (s *session) hosts() {
 	s.refuses("orch host set-addr h4 192.0.2.9", "does not report the address")
 	s.says("orch host ok-to-stop h4", "presumed safe to stop host h4")
 	s.refuses("orch host ok-to-stop nosuch", "nosuch")
+	s.anothersHost()
+}
+
+// anothersHost has a second cluster declare host h4: 'ceph orch' of this one changes nothing there
+// until that is gone.
+func (s *session) anothersHost() {
+	const other = "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: other}\n" +
+		"spec: {type: glusterfs}\n---\napiVersion: holdfast.io/v1alpha1\nkind: StorageNode\n" +
+		"metadata: {name: other-h4}\nspec:\n  type: glusterfs\n  cluster: other\n" +
+		"  nodeSelector: {kubernetes.io/hostname: h4}\n"
+	if out, code := s.apply(1, other); code != 0 {
+		s.Fatalf("holdfast apply ended with %d: %s", code, out)
+	}
+	s.refuses("orch host drain h4", "other", "h4")
+	s.refuses("orch host label add h4 gw", "other", "h4")
+	s.run("delete", "storagenode", "other-h4")
+	s.run("delete", "storagecluster", "other")
+	s.becomes("orch host label add h4 late", "Added label late to host h4")
+	s.says("orch host label rm h4 late", "Removed label late")
 }
 
 func (s *session) monsAndMgrs() {
@@ -204,6 +223,7 @@ func (s *session) filesystems() {
 	s.becomes("orch ls mds", "mds.home")
 	s.becomes("fs status home", "active")
 	s.says("fs volume info home", "pools")
+	s.mounted()
 	s.says("orch apply mds home --placement=3", "Scheduled mds.home update")
 	s.becomes("orch ls mds", "3/3")
 	s.says("fs volume rm home --yes-i-really-mean-it")
@@ -218,9 +238,31 @@ func (s *session) filesystems() {
 	}
 }
 
+// mounted has a client write to the file system, and read that back.
+func (s *session) mounted() {
+	s.mustApply(strings.TrimPrefix(desktopYAML, "---\n"))
+	c := s.mountFilesystem(1)
+	c.end(s.T)
+	s.run("delete", "client", "desktop")
+}
+
+// s3 has a user of the gateways put an object, and list it.
+func (s *session) s3() {
+	s.mustApply(strings.TrimPrefix(userYAML("app", "deletionPolicy: Wipe"), "---\n"))
+	file := s.newClient(1, "s3").dir() + "/s3.cfg"
+	access, secret := s.s3Keys("app")
+	for _, args := range [][]string{{"mb", "s3://box"}, {"put", file, "s3://box/it"}, {"ls", "s3://box"}} {
+		if out, ok := s.s3cmd(access, secret, args...); !ok || args[0] == "ls" && !strings.Contains(out, "s3://box/it") {
+			s.Errorf("s3cmd %v: %s", args, out)
+		}
+	}
+	s.run("delete", "objectstoreuser", "app")
+}
+
 func (s *session) gateways() {
 	s.says("orch apply rgw s3 --port=8000 --placement=2", "Scheduled rgw.s3 update")
 	s.becomes("orch ls rgw", "2/2")
+	s.s3()
 	s.refuses("orch apply rgw s4 --realm=r --zone=z", "realm")
 	s.says("orch ls rgw -f yaml", "service_id: s3")
 	s.says("orch rm rgw.s3", "Removed service rgw.s3")

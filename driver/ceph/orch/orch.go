@@ -97,7 +97,7 @@ func (m *MgrMap) Facts(stored map[string]string) *Facts {
 
 // Wanted says whether Holdfast has to answer 'ceph orch'.
 func Wanted(spec *api.CephSpec) bool {
-	return spec != nil && spec.Orch != nil && spec.Orch.State == api.CephOrchEnabled
+	return spec != nil && (spec.Orch == nil || spec.Orch.State != api.CephOrchDisabled)
 }
 
 // Has says whether managers have the module: also while Ceph still calls it although nobody wants it
@@ -154,6 +154,9 @@ type Step struct {
 	Why    string
 }
 
+// enabled says why Holdfast is made the back end.
+const enabled = "spec.ceph.orch.state is Enabled"
+
 // Next is the next step, nil where there is none. Ceph calls the module once all managers have
 // loaded it: one that took over without it would leave Ceph in HEALTH_ERR. A back end that somebody
 // else chose stays.
@@ -161,24 +164,33 @@ func Next(spec *api.CephSpec, facts *Facts, mgrs []*api.Daemon, mgrAvailable boo
 	if !Wanted(spec) {
 		return drop(facts)
 	}
-	const why = "spec.ceph.orch.state is Enabled"
 	if facts.Backend != "" && facts.Backend != module.Name {
 		return &Step{Reason: api.ReasonConflict, Why: fmt.Sprintf("'ceph orch' is answered by the module %s, which "+
 			"somebody chose: run 'ceph orch set backend \"\"', or set spec.ceph.orch.state to Disabled", facts.Backend)}
 	}
 	if !mgrAvailable { // which Ceph says itself: until a manager is active, nobody knows what it loads
-		return nil
+		return atBirth(facts, mgrs)
 	}
 	if wait := awaitMgr(facts, mgrs); wait != nil {
 		return wait
 	}
 	switch {
 	case !facts.Enabled:
-		return &Step{Verb: VerbModuleEnable, Reason: api.ReasonDeclared, Why: why}
+		return &Step{Verb: VerbModuleEnable, Reason: api.ReasonDeclared, Why: enabled}
 	case facts.Backend == "":
-		return &Step{Verb: VerbBackend, Params: backend(module.Name), Reason: api.ReasonDeclared, Why: why}
+		return &Step{Verb: VerbBackend, Params: backend(module.Name), Reason: api.ReasonDeclared, Why: enabled}
 	}
 	return nil
+}
+
+// atBirth sets the back end of a new cluster while its first manager starts: all that it has were given
+// the module before, and a later round would hold up the bring-up.
+func atBirth(facts *Facts, mgrs []*api.Daemon) *Step {
+	old := func(d *api.Daemon) bool { return d.Spec.Parameters[api.ParameterOrch] != born }
+	if !facts.Enabled || facts.Backend != "" || len(mgrs) == 0 || slices.ContainsFunc(mgrs, old) {
+		return nil
+	}
+	return &Step{Verb: VerbBackend, Params: backend(module.Name), Reason: api.ReasonDeclared, Why: enabled}
 }
 
 // awaitMgr waits for the first manager that has not loaded the module, but for those that Holdfast

@@ -35,6 +35,8 @@ func TestNext(t *testing.T) {
 	stopped := mgr("b", 1)
 	stopped.Status.State = api.DaemonBackOff
 	a, b := mgr("a", 1), mgr("b", 1)
+	newborn := mgr("n", 1)
+	newborn.Spec.Parameters[api.ParameterOrch] = orch.Parameter(nil)
 	both, two := map[string]bool{"a": true, "b": true}, []*api.Daemon{a, b}
 	for name, tt := range map[string]struct {
 		state     api.CephOrchState
@@ -56,6 +58,12 @@ func TestNext(t *testing.T) {
 		},
 		"none is active":               {on, orch.Facts{Loaded: both}, two, false, "", ""},
 		"none is active or has loaded": {on, orch.Facts{Enabled: true}, two, false, "", ""},
+		"none is active, born with it": {
+			on, orch.Facts{Enabled: true}, []*api.Daemon{newborn}, false, orch.VerbBackend, api.ReasonDeclared,
+		},
+		"none is active, of one that is older": {
+			on, orch.Facts{Enabled: true}, []*api.Daemon{newborn, a}, false, "", "",
+		},
 		"enabled": {
 			on, orch.Facts{Loaded: both, Enabled: true}, two, true, orch.VerbBackend, api.ReasonDeclared,
 		},
@@ -138,7 +146,7 @@ func TestMgrMap(t *testing.T) {
 	if gone.Backend != "" || gone.Enabled || facts.Backend != "cephadm" {
 		t.Errorf("%+v", gone)
 	}
-	none := &api.CephSpec{}
+	none := spec(off)
 	if orch.Has(none, gone, nil) || !orch.Has(none, &orch.Facts{Enabled: true}, nil) || !orch.Has(spec(on), nil, nil) {
 		t.Error("who has the module")
 	}

@@ -117,6 +117,11 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		return nil, errno, status
 	case "mgr stat":
 		return c.mgrStat(), 0, ""
+	case "mgr dump":
+		return c.mgrDump(), 0, ""
+	case "mgr module enable", "mgr module disable":
+		c.managers.enabled = prefix == "mgr module enable"
+		return nil, 0, ""
 	case "osd dump":
 		return c.osdDump(), 0, ""
 	case "versions":
@@ -283,6 +288,7 @@ func (c *Cluster) mgrStat() map[string]any {
 	if len(mgrs) > 0 {
 		a["active_name"] = c.activeMgr()
 	}
+	a["epoch"] = c.mgrEpoch()
 	return a
 }
 

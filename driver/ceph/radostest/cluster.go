@@ -37,7 +37,8 @@ type Cluster struct {
 	unseen   int // how many rounds the mgr's report lags behind
 	warnings map[string]string
 	calls    map[string]int
-	active   string            // the mgr that was active last
+	active   string // the mgr that was active last
+	managers managers
 	buckets  map[string]bucket // those of CRUSH but for the root, by their names
 	crush    int               // its version
 	lastTree string            // what CRUSH was in that version
@@ -85,6 +86,7 @@ const reportLag = 2
 // New returns a cluster of which nothing runs.
 func New() *Cluster {
 	return &Cluster{
+		managers:  managers{loaded: map[string]string{}},
 		schedules: map[string][]string{},
 		expelled:  map[string]bool{}, starts: map[string]start{}, kernels: map[string]string{}, buckets: map[string]bucket{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, releases: map[string]string{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
@@ -121,6 +123,8 @@ func (c *Cluster) Sync(daemons []api.Daemon) {
 		case "ceph-osd":
 			c.uuids[name] = d.Spec.Parameters["osdUUID"]
 			c.starts[name] = c.startOf(d)
+		case "ceph-mgr":
+			c.managers.start(d)
 		}
 	}
 	c.running = running

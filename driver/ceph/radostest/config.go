@@ -37,7 +37,7 @@ func (c *Cluster) configAnswer(prefix string, cmd map[string]any) (answer any, e
 		answer, errno = optionHelp(text("key"))
 	case "config set":
 		answer, errno, status = nil, 0, ""
-		if optionTypes[text("name")] == "" {
+		if optionTypes[text("name")] == "" && text("name") != optionBackend {
 			return nil, syscall.EINVAL, "unrecognized config option '" + text("name") + "'", true
 		}
 		c.stored[key], c.config[text("name")] = normal(optionTypes[text("name")], text("value")), true
@@ -115,11 +115,13 @@ func (c *Cluster) SetOption(section, name, value string) {
 	c.stored[section+" "+name] = value
 }
 
-// Stored are the options that are stored, as "section name".
+// Stored are the options that are stored, as "section name", but for the one that names the back end of 'ceph orch'.
 func (c *Cluster) Stored() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.stored)
+	stored := maps.Clone(c.stored)
+	delete(stored, "mgr "+optionBackend)
+	return stored
 }
 
 // Keys are the entries of Ceph's store of keys.

@@ -20,6 +20,7 @@ func (c *Cluster) makeMon(d *api.Daemon) {
 			c.mons = append(c.mons, id)
 		}
 		c.monEpoch, c.birth = 1, birthOf(d)
+		c.managers.found(d)
 	}
 	if c.seeds[d.Spec.ID] != nil {
 		return
