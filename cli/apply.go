@@ -15,11 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/kube"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
 type applyOptions struct {
-	files []string
+	files kube.Files
 	plan  string
 	force bool
 	// whenPossible declares also what is refused as things are.
@@ -27,6 +28,8 @@ type applyOptions struct {
 	wait         bool
 	timeout      time.Duration
 	output       string
+	// dryRun shows the plan, and changes nothing.
+	dryRun string
 	// laterRun has --wait judge everything by a run that began after all was written.
 	laterRun bool
 }
@@ -54,13 +57,19 @@ continues).`,
   holdfast apply --plan plan-7f3a9c --wait`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.dryRun != "none" {
+				return dryRun(cmd.Context(), g, o)
+			}
 			if err := checkOutput(o.output); err != nil {
 				return err
 			}
 			return g.apply(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON; - is standard input; may be repeated")
+	o.files.Bind(cmd.Flags(), "with objects")
+	cmd.Flags().StringVar(&o.dryRun, "dry-run", "none",
+		"server: show the plan, as 'holdfast plan --dry-run' does, and change nothing")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = "server"
 	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, from 'holdfast plan'")
 	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, forceUsage)
 	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false, whenPossibleUsage)
@@ -77,8 +86,21 @@ func checkOutput(output string) error {
 	return nil
 }
 
+// dryRun shows what applying the files would do. Only the server knows.
+func dryRun(ctx context.Context, g *globals, o applyOptions) error {
+	if o.dryRun != "server" && o.dryRun != "client" {
+		return &exitError{exitUsage, fmt.Errorf("--dry-run=%s: use server or none", o.dryRun)}
+	}
+	if o.plan != "" || o.wait {
+		return &exitError{exitUsage, errors.New("--dry-run goes with -f alone, not with --plan or --wait")}
+	}
+	return g.plan(ctx, planOptions{
+		files: o.files, force: o.force, whenPossible: o.whenPossible, output: o.output, dryRun: true,
+	})
+}
+
 func (g *globals) apply(ctx context.Context, o applyOptions) error {
-	if o.plan != "" && (len(o.files) > 0 || o.force || o.whenPossible) {
+	if o.plan != "" && (o.files.Given() || o.force || o.whenPossible) {
 		return &exitError{exitUsage, errors.New("use either -f FILE or --plan NAME: a plan contains its files, and how " +
 			"to treat conflicts and refusals")}
 	}

@@ -10,38 +10,43 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/kube"
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
 
 type deleteOptions struct {
-	files        []string
+	files        kube.Files
 	plan         string
 	whenPossible bool
 	wait         bool
 	timeout      time.Duration
+	selector     string
+	// ignoreMissing is set where an object that does not exist is no fault.
+	ignoreMissing bool
 }
 
 func newDelete(g *globals) *cobra.Command {
 	var o deleteOptions
 	cmd := &cobra.Command{
-		Use:   "delete -f FILE | delete KIND NAME | delete --plan NAME",
+		Use:   "delete -f FILE | delete KIND NAME... | delete KIND/NAME... | delete KIND -l LABELS | delete --plan NAME",
 		Short: "Delete objects",
-		Long: `Deletes the objects in the files, or one object by its kind and name. A deletion that is impossible
+		Long: `Deletes the objects in the files, or those named. A deletion that is impossible
 now, such as of a node with the last good copy of some data, is refused with exit code 3, and
 nothing is changed.
 
 Deleting a StorageCluster stops its daemons. Its data stays on the devices unless
 spec.deletionPolicy is Wipe. Then you have to name the plan: 'holdfast plan --delete
 storagecluster/NAME'.`,
-		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return g.delete(cmd.Context(), args, o) },
 	}
-	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "a file with the objects to delete; - is standard input; may be repeated")
+	o.files.Bind(cmd.Flags(), "with the objects to delete")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "delete the objects of a kind with these labels")
+	cmd.Flags().BoolVar(&o.ignoreMissing, "ignore-not-found", false,
+		"end with 0 where a named object does not exist, as with -f")
 	cmd.Flags().StringVar(&o.plan, "plan", "", "the plan to carry out, from 'holdfast plan --delete'")
 	cmd.Flags().BoolVar(&o.whenPossible, "when-possible", false,
 		"delete objects although the deletion is refused now: they are removed as soon as possible")
@@ -54,7 +59,7 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 	if o.plan != "" {
 		return g.deletePlan(ctx, args, o)
 	}
-	objects, err := g.toDelete(args, o.files)
+	objects, err := g.named(args, o.files, o.selector)
 	if err != nil {
 		return err
 	}
@@ -65,6 +70,11 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 	targets, err := w.targets(ctx, objects, api.PlanDelete)
 	if err != nil {
 		return err
+	}
+	if !o.ignoreMissing && !o.files.Given() {
+		if err := missing(targets); err != nil {
+			return err
+		}
 	}
 	if err := w.checkDeletes(ctx, targets); err != nil {
 		return err
@@ -82,9 +92,24 @@ func (g *globals) delete(ctx context.Context, args []string, o deleteOptions) er
 	return g.deleteAll(ctx, w, targets, o)
 }
 
+// missing refuses to delete what does not exist.
+func missing(targets []target) error {
+	var names []string
+	for _, t := range targets {
+		if t.live == nil {
+			names = append(names, t.String())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &exitError{exitRefused, fmt.Errorf("nothing was deleted: %s does not exist; see 'holdfast get'",
+		strings.Join(names, ", "))}
+}
+
 // deletePlan does exactly what a plan tells, or nothing.
 func (g *globals) deletePlan(ctx context.Context, args []string, o deleteOptions) error {
-	if len(args) > 0 || len(o.files) > 0 {
+	if len(args) > 0 || o.files.Given() || o.selector != "" {
 		return &exitError{exitUsage, errors.New("name either the objects or --plan NAME: a plan contains the names of " +
 			"its objects")}
 	}
@@ -121,32 +146,33 @@ func deleteRank(o object) int {
 	return 1
 }
 
-func (g *globals) toDelete(args, files []string) ([]object, error) {
+// named are the objects that arguments, or files, name.
+func (g *globals) named(args []string, files kube.Files, selector string) ([]object, error) {
 	switch {
-	case len(args) == 0:
+	case len(args) == 0 && selector == "":
 		return readManifests(files, g.in, g.namespace)
-	case len(args) != 2 || len(files) > 0:
-		return nil, &exitError{exitUsage, errors.New("use either -f FILE, or a kind and a name")}
+	case files.Given():
+		return nil, &exitError{exitUsage, errors.New("use either -f FILE, or a kind and names")}
+	case len(args) == 1 && !strings.Contains(args[0], "/") && selector == "":
+		const names = "name the objects (%s NAME, or %[1]s/NAME), or select them with -l"
+		return nil, &exitError{exitUsage, fmt.Errorf(names, args[0])}
 	}
-	config, err := g.restConfig()
+	from, err := getterOf(g)
 	if err != nil {
 		return nil, err
 	}
-	mapper, err := g.mapper(config)
-	if err != nil {
+	if err := knownKinds(from, args); err != nil {
 		return nil, err
 	}
-	mapping, err := findKind(mapper, args[0])
+	found, err := kube.Named(from, selector, args...)
 	if err != nil {
-		return nil, err
+		return nil, &exitError{exitUsage, err}
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(mapping.GroupVersionKind)
-	u.SetName(args[1])
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		u.SetNamespace(g.namespace)
+	var objects []object
+	for _, u := range found {
+		objects = append(objects, object{u, "command line"})
 	}
-	return []object{{u, "command line"}}, nil
+	return objects, nil
 }
 
 func (g *globals) deleteOne(ctx context.Context, w *writer, t target, opts deleteOptions) error {

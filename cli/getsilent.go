@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +19,41 @@ import (
 // unheard is what is shown as the state of a Daemon whose host is silent.
 const unheard = "Unknown"
 
-// markUnheard says of the Daemons on hosts whose agents are silent that nobody knows how they are: the object has what was heard last.
-func (g *globals) markUnheard(ctx context.Context, t *metav1.Table) error {
+// unheardMarker marks the Daemons in tables whose hosts' agents are disconnected: their objects have
+// what was reported last.
+type unheardMarker struct {
+	g  *globals
+	by http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m unheardMarker) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := m.by.RoundTrip(r)
+	isTable := strings.Contains(r.Header.Get("Accept"), "as=Table")
+	asked := isTable && slices.Contains(strings.Split(r.URL.Path, "/"), "daemons")
+	if err != nil || !asked || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("while reading the server's answer: %w", err)
+	}
+	var t metav1.Table
+	if json.Unmarshal(body, &t) == nil && t.Kind == "Table" {
+		if err := markUnheard(r.Context(), m.g, &t); err != nil {
+			return nil, err
+		}
+		if body, err = json.Marshal(&t); err != nil {
+			return nil, err
+		}
+	}
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	response.Header.Del("Content-Length")
+	return response, nil
+}
+
+func markUnheard(ctx context.Context, g *globals, t *metav1.Table) error {
 	host, state, message := columnOf(t, "Host"), columnOf(t, "State"), columnOf(t, "Message")
 	if len(t.Rows) == 0 || min(host, state, message) < 0 {
 		return nil

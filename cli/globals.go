@@ -39,6 +39,7 @@ const (
 type globals struct {
 	streams
 	kubeconfig string
+	context    string
 	namespace  string
 	dataDir    string
 	// waits are those of waits.Variable.
@@ -50,17 +51,36 @@ type globals struct {
 }
 
 func (g *globals) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "the kubeconfig for the API (default: $HOLDFAST_KUBECONFIG, the server's own admin.kubeconfig on this machine, or $KUBECONFIG)")
-	flags.StringVarP(&g.namespace, "namespace", "n", defaultNamespace, "the namespace")
+	flags.StringVar(&g.kubeconfig, "kubeconfig", "", "the kubeconfig for the API (default: "+
+		"$HOLDFAST_KUBECONFIG, $KUBECONFIG, or the server's own admin.kubeconfig on this machine)")
+	flags.StringVar(&g.context, "context", "", "the context of the kubeconfig (default: its current one)")
+	flags.StringVarP(&g.namespace, "namespace", "n", "", "the namespace (default: that of the context, or default)")
 	flags.StringVar(&g.dataDir, "data-dir", envOr("HOLDFAST_DATA_DIR", defaultDataDir), "the directory of Holdfast's state on this machine")
 }
 
-// readWaits reads the waits that the environment sets, before any command does anything.
-func (g *globals) readWaits(*cobra.Command, []string) (err error) {
+// prepare reads what the environment sets, before any command does anything.
+func (g *globals) prepare(*cobra.Command, []string) (err error) {
 	if g.waits, err = waits.Parse(os.Getenv(waits.Variable)); err != nil {
 		return &exitError{exitUsage, fmt.Errorf("$%s: %w", waits.Variable, err)}
 	}
+	if g.namespace == "" {
+		g.namespace = contextNamespace(g)
+	}
 	return nil
+}
+
+// contextNamespace is the namespace that the context of the kubeconfig names. Those who need a
+// kubeconfig tell of one that cannot be read.
+func contextNamespace(g *globals) string {
+	loader, err := g.kubeconfigLoader()
+	if err != nil {
+		return defaultNamespace
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil || namespace == "" {
+		return defaultNamespace
+	}
+	return namespace
 }
 
 func envOr(name, otherwise string) string {
@@ -73,7 +93,7 @@ func envOr(name, otherwise string) string {
 // kubeconfigPath finds the file that says how to reach the API.
 func (g *globals) kubeconfigPath() (string, error) {
 	own := control.AdminKubeconfig(g.dataDir)
-	for _, path := range []string{g.kubeconfig, os.Getenv("HOLDFAST_KUBECONFIG")} {
+	for _, path := range []string{g.kubeconfig, os.Getenv("HOLDFAST_KUBECONFIG"), os.Getenv("KUBECONFIG")} {
 		if path != "" {
 			return path, nil
 		}
@@ -83,9 +103,6 @@ func (g *globals) kubeconfigPath() (string, error) {
 		return own, nil
 	} else if errors.Is(err, os.ErrPermission) {
 		return "", fmt.Errorf("only root may read %s: use sudo, or your own kubeconfig with --kubeconfig", own)
-	}
-	if path := os.Getenv("KUBECONFIG"); path != "" {
-		return path, nil
 	}
 	if known := endpoints.Known(control.HostDir(g.dataDir)); len(known) > 0 {
 		return "", fmt.Errorf("this machine runs an agent and has no kubeconfig: run the command on a server (%s), or "+

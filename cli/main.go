@@ -92,7 +92,7 @@ On a new machine:
   holdfast token create                        create a token for another machine
   holdfast apply -f cluster.yaml --wait        create a storage cluster
   holdfast status --watch                      show its progress`,
-		PersistentPreRunE: g.readWaits,
+		PersistentPreRunE: g.prepare,
 
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/kube"
 )
 
 // object is one document of a manifest, with where it was found for error messages.
@@ -25,31 +25,32 @@ func (o object) String() string {
 	return strings.ToLower(o.GetKind()) + "/" + o.GetName()
 }
 
-// readManifests reads all documents of the files; "-" is standard input. Objects without a namespace get this one.
-func readManifests(files []string, stdin io.Reader, namespace string) ([]object, error) {
-	if len(files) == 0 {
+// readManifests reads all documents of the files, and tells of all that are wrong. Objects without a
+// namespace get this one.
+func readManifests(files kube.Files, stdin io.Reader, namespace string) ([]object, error) {
+	if !files.Given() {
 		return nil, &exitError{exitUsage, errors.New("give a file with -f FILE (or -f - for standard input)")}
 	}
+	sources, err := files.Read(stdin)
+	if err != nil {
+		return nil, err
+	}
 	var all []object
-	for _, file := range files {
-		data, err := readFile(file, stdin)
-		if err != nil {
-			return nil, err
+	var faults []error
+	for _, s := range sources {
+		if err := refuseRepeatedKeys(s.Data, s.Name); err != nil {
+			faults = append(faults, err)
+			continue
 		}
-		if file == "-" {
-			file = "standard input"
-		}
-		if err := refuseRepeatedKeys(data, file); err != nil {
-			return nil, &exitError{exitRefused, err}
-		}
-		objects, err := parseManifest(data, file, namespace)
-		if err != nil {
-			return nil, &exitError{exitRefused, err}
-		}
+		objects, err := parseManifest(s.Data, s.Name, namespace)
+		faults = append(faults, err)
 		all = append(all, objects...)
 	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, &exitError{exitRefused, err}
+	}
 	if len(all) == 0 {
-		return nil, &exitError{exitRefused, fmt.Errorf("%s: it contains no object", strings.Join(files, ", "))}
+		return nil, &exitError{exitRefused, fmt.Errorf("%s: it contains no object", sources[0].Name)}
 	}
 	if err := refuseTwins(all); err != nil {
 		return nil, &exitError{exitRefused, err}
@@ -57,36 +58,27 @@ func readManifests(files []string, stdin io.Reader, namespace string) ([]object,
 	return all, nil
 }
 
-func readFile(file string, stdin io.Reader) ([]byte, error) {
-	if file == "-" {
-		data, err := io.ReadAll(stdin)
-		if err != nil {
-			return nil, fmt.Errorf("while reading standard input: %w", err)
-		}
-		return data, nil
-	}
-	return os.ReadFile(file)
-}
-
 func parseManifest(data []byte, file, namespace string) ([]object, error) {
 	var objects []object
+	var faults []error
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for n := 1; ; n++ {
 		var u unstructured.Unstructured
 		err := decoder.Decode(&u.Object)
 		if errors.Is(err, io.EOF) {
-			return objects, nil
+			return objects, errors.Join(faults...)
 		}
 		source := fmt.Sprintf("%s, document %d", file, n)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", source, plainDecoding(err))
+			return nil, errors.Join(append(faults, fmt.Errorf("%s: %w", source, plainDecoding(err)))...)
 		}
 		if len(u.Object) == 0 {
 			continue
 		}
 		for _, o := range membersOf(object{&u, source}) {
 			if err := checkDocument(o); err != nil {
-				return nil, err
+				faults = append(faults, err)
+				continue
 			}
 			if o.GetNamespace() == "" && o.GetKind() != "Namespace" && o.GetKind() != "Host" {
 				o.SetNamespace(namespace)

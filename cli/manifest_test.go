@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/kube"
 )
 
 func TestReadManifests(t *testing.T) {
@@ -39,7 +40,7 @@ func TestReadManifests(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			objects, err := readManifests([]string{"-"}, strings.NewReader(tt.text), "default")
+			objects, err := readManifests(kube.Files{Names: []string{"-"}}, strings.NewReader(tt.text), "default")
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("error %v, want one that says %q", err, tt.err)
@@ -66,7 +67,7 @@ func TestExamples_areManifests(t *testing.T) {
 		t.Fatalf("examples %v, %v", files, err)
 	}
 	for _, file := range files {
-		objects, err := readManifests([]string{file}, nil, "default")
+		objects, err := readManifests(kube.Files{Names: []string{file}}, nil, "default")
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -40,7 +41,7 @@ func (g *globals) owner() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("while reading the kubeconfig: %w", err)
 	}
-	if c := raw.Contexts[raw.CurrentContext]; c != nil && c.AuthInfo != "" {
+	if c := raw.Contexts[cmp.Or(g.context, raw.CurrentContext)]; c != nil && c.AuthInfo != "" {
 		return managerName(c.AuthInfo), nil
 	}
 	return "holdfast", nil
@@ -96,5 +97,6 @@ func (g *globals) kubeconfigLoader() (clientcmd.ClientConfig, error) {
 	if files := filepath.SplitList(path); len(files) > 1 {
 		rules = &clientcmd.ClientConfigLoadingRules{Precedence: files}
 	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil), nil
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: g.context}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), nil
 }

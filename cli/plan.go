@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/kube"
 	"github.com/holdfast-storage/holdfast/driver"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -31,7 +32,7 @@ func drivers(answer time.Duration, w waits.Waits) []engine.Driver {
 }
 
 type planOptions struct {
-	files  []string
+	files  kube.Files
 	delete []string
 	dryRun bool
 	force  bool
@@ -57,7 +58,7 @@ lists what has changed since.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.plan(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.files, "filename", "f", nil, "a file with objects in YAML or JSON; - is standard input; may be repeated")
+	o.files.Bind(f, "with objects")
 	f.StringSliceVar(&o.delete, "delete", nil, "an object to delete, as KIND/NAME, instead of files to apply; may be repeated")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, and do not store it")
 	f.BoolVar(&o.force, "force-conflicts", false, forceUsage)
@@ -127,7 +128,7 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 // planTargets reads what is to be applied or deleted, and has the server check it.
 func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.PlanOperation, []target, error) {
 	if len(o.delete) > 0 {
-		if len(o.files) > 0 {
+		if o.files.Given() {
 			return nil, "", nil, &exitError{exitUsage, errors.New("use either -f FILE or --delete KIND/NAME")}
 		}
 		var objects []object
@@ -136,7 +137,7 @@ func (g *globals) planTargets(ctx context.Context, o planOptions) (*writer, api.
 			if !ok {
 				return nil, "", nil, &exitError{exitUsage, fmt.Errorf("--delete %s: use KIND/NAME, such as storagecluster/ceph", text)}
 			}
-			found, err := g.toDelete([]string{kind, name}, nil)
+			found, err := g.named([]string{kind, name}, kube.Files{}, "")
 			if err != nil {
 				return nil, "", nil, err
 			}

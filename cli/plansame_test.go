@@ -30,7 +30,7 @@ func TestPlan_unchanged(t *testing.T) {
 // TestGet_events: core Events are what the ClusterEvents tell.
 func TestGet_events(t *testing.T) {
 	p := newHome(t, "told")
-	p.must(t, exitOK, "", []string{"get", "events"}, "there are none")
+	p.must(t, exitOK, "", []string{"get", "events"}, "No resources found in told namespace")
 	const event = "apiVersion: holdfast.io/v1alpha1\nkind: ClusterEvent\nmetadata: {name: c-0000000001}\n" +
 		"cluster: c\nsequence: 1\ncode: AGENT_DOWN\nobject: host/h1\n" +
 		"message: the agent is silent\ntime: '2026-01-02T03:04:05.000000Z'\n"

@@ -31,7 +31,7 @@ func TestWaits_bad(t *testing.T) {
 func TestWaits_read(t *testing.T) {
 	t.Setenv(waits.Variable, "replicaLost=5s,brickLost=6s")
 	g := &globals{}
-	if err := g.readWaits(&cobra.Command{}, nil); err != nil {
+	if err := g.prepare(&cobra.Command{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if g.waits.ReplicaLost != 5*time.Second || g.waits.HostDead != waits.Default().HostDead {

@@ -118,7 +118,7 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 	case "mgr stat":
 		return c.mgrStat(), 0, ""
 	case "mgr dump":
-		return c.mgrDump(), 0, ""
+		return mgrDump(c), 0, ""
 	case "mgr module enable", "mgr module disable":
 		c.managers.enabled = prefix == "mgr module enable"
 		return nil, 0, ""
@@ -288,7 +288,7 @@ func (c *Cluster) mgrStat() map[string]any {
 	if len(mgrs) > 0 {
 		a["active_name"] = c.activeMgr()
 	}
-	a["epoch"] = c.mgrEpoch()
+	a["epoch"] = mgrEpoch(c)
 	return a
 }
 

@@ -51,7 +51,7 @@ func (m *managers) start(d *api.Daemon) {
 }
 
 // mgrDump is the map of the managers, as far as Holdfast reads it.
-func (c *Cluster) mgrDump() map[string]any {
+func mgrDump(c *Cluster) map[string]any {
 	mgrs, active := c.mgrs(), c.activeMgr()
 	modules := func(id string) []any {
 		all := []any{map[string]any{"name": "iostat"}}
@@ -77,10 +77,10 @@ func (c *Cluster) mgrDump() map[string]any {
 }
 
 // mgrEpoch counts the changes of the map.
-func (c *Cluster) mgrEpoch() int {
-	if now := fmt.Sprint(c.mgrDump()); now != c.managers.last {
+func mgrEpoch(c *Cluster) int {
+	if now := fmt.Sprint(mgrDump(c)); now != c.managers.last {
 		c.managers.epoch++
-		c.managers.last = fmt.Sprint(c.mgrDump())
+		c.managers.last = fmt.Sprint(mgrDump(c))
 	}
 	return c.managers.epoch
 }
