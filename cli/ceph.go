@@ -8,14 +8,17 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/kube"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -24,8 +27,16 @@ import (
 
 func newCeph(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "ceph",
-		Short: "Use Ceph's tools, adopt or recover a cluster",
+		Use:   "ceph [--cluster NAME] COMMAND...",
+		Short: "Run a command of Ceph, adopt or recover a cluster",
+		Long: `Runs a command of the program ceph as the cluster's administrator, as 'holdfast ceph shell -- ceph
+COMMAND' does. Options of holdfast stand before the command.`,
+		Example: `  holdfast ceph -s
+  holdfast ceph osd tree
+  holdfast ceph -n storage --cluster backup df`,
+		DisableFlagParsing: true, // they are the command's
+		Args:               cobra.ArbitraryArgs,
+		RunE:               func(cmd *cobra.Command, args []string) error { return passToCeph(cmd, g, args) },
 	}
 	var cluster string
 	shell := &cobra.Command{
@@ -42,6 +53,29 @@ command ends.`,
 	shell.Flags().StringVar(&cluster, "cluster", "", "the StorageCluster (default: the only one of type ceph in the namespace)")
 	cmd.AddCommand(shell, newCephClientFiles(g), newCephRecoverMons(g), newCephAdopt(g), newCephMirrorToken(g))
 	return cmd
+}
+
+// passToCeph runs 'ceph ARGS' as the administrator of a cluster. Options of holdfast come first.
+func passToCeph(cmd *cobra.Command, g *globals, args []string) error {
+	var cluster string
+	own := pflag.NewFlagSet("ceph", pflag.ContinueOnError)
+	own.StringVar(&cluster, "cluster", "", "")
+	own.AddFlagSet(cmd.InheritedFlags())
+	before := kube.LeadingFlags(own, args)
+	if err := own.Parse(args[:before]); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	command := args[before:]
+	if len(command) == 0 && len(args) > 0 {
+		return &exitError{exitUsage, errors.New("name a command of Ceph, such as 'holdfast ceph -s'")}
+	}
+	if len(command) == 0 || slices.Contains([]string{"-h", "--help"}, command[0]) {
+		return cmd.Help()
+	}
+	if !own.Changed("namespace") {
+		g.namespace = contextNamespace(g)
+	}
+	return g.cephShell(cmd.Context(), cluster, append([]string{"ceph"}, command...))
 }
 
 func (g *globals) cephShell(ctx context.Context, cluster string, command []string) error {

@@ -19,7 +19,7 @@ func runHere(t *testing.T, args ...string) (code int, out string) {
 // groupsOf are the commands, from this one on, that only group others.
 func groupsOf(cmd *cobra.Command) (all [][]string) {
 	for _, c := range cmd.Commands() {
-		if c.HasSubCommands() {
+		if c.HasSubCommands() && !c.Runnable() {
 			all = append(all, strings.Fields(c.CommandPath())[1:])
 		}
 		all = append(all, groupsOf(c)...)
@@ -29,7 +29,7 @@ func groupsOf(cmd *cobra.Command) (all [][]string) {
 
 func TestGroups_unknownSubcommand(t *testing.T) {
 	groups := groupsOf(newRoot(streams{out: &bytes.Buffer{}, err: &bytes.Buffer{}}))
-	if len(groups) < 7 {
+	if len(groups) < 6 {
 		t.Fatalf("only %v are found", groups)
 	}
 	for _, group := range append(groups, []string{"completion"}) {

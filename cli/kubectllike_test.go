@@ -8,7 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/kube"
 )
 
 func poolNamed(name, labels string) string {
@@ -110,5 +115,37 @@ func TestLikeKubectl_context(t *testing.T) {
 		if code != tt.code || !strings.Contains(complaint.String(), tt.says) {
 			t.Errorf("%v: %d: %s", tt.args, code, complaint.String())
 		}
+	}
+}
+
+// TestOwnFlags: options of holdfast stand before the command of Ceph, whose own may have their names.
+func TestOwnFlags(t *testing.T) {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.String("cluster", "", "")
+	own.StringP("namespace", "n", "", "")
+	for text, want := range map[string]int{
+		"-s": 0, "osd tree": 0, "-n x --cluster=c -s": 3, "--cluster c osd df --cluster d": 2, "-n": 2, "--name client.x -s": 0,
+	} {
+		if n := kube.LeadingFlags(own, strings.Fields(text)); n != min(want, len(strings.Fields(text))) {
+			t.Errorf("%s: %d", text, n)
+		}
+	}
+}
+
+// TestVersion: the agents are named where the API answers; where it does not the program's own is printed.
+func TestVersion(t *testing.T) {
+	p := newHome(t, "versions")
+	var h api.Host
+	if err := p.Get(t.Context(), client.ObjectKey{Name: "versions-1"}, &h); err != nil {
+		t.Fatal(err)
+	}
+	h.Status.AgentVersion = "9.9.9"
+	if err := p.Status().Update(t.Context(), &h); err != nil {
+		t.Fatal(err)
+	}
+	p.must(t, exitOK, "", []string{"version"}, "Client version: ", "Platform: linux/", "Agent version: 9.9.9 (versions-1)")
+	p.must(t, exitOK, "", []string{"version", "-o", "json"}, `"agents": {`)
+	if out := p.must(t, exitOK, "", []string{"version", "--client"}); strings.Contains(out, "Agent") {
+		t.Error(out)
 	}
 }

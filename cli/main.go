@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/cli/versions"
 	"github.com/holdfast-storage/holdfast/internal/version"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -109,7 +111,7 @@ On a new machine:
 		newServer(g), newAgent(g), newOperator(g), newToken(g), newKubeconfig(g),
 		newBackup(g), newRestore(g), newQuorum(g), newDoctor(g), newCA(g),
 		newHost(g), newAction(g), newDaemon(g), newDevice(g), newVolume(g), newRecreate(g), newApply(g), newDelete(g), newGet(g), newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
-		newVersion(g),
+		versions.Command(impatient(g), g.out, g.err),
 	)
 	checkArgs(root)
 	leaveNothing(root, g)
@@ -144,14 +146,13 @@ func checkArgs(cmd *cobra.Command) {
 	}
 }
 
-func newVersion(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this program",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(g.out, version.Version)
-			return err
-		},
+// impatient connects to the API for a command that does not wait for it.
+func impatient(g *globals) func() (client.Client, error) {
+	return func() (client.Client, error) {
+		quiet := &globals{
+			streams: streams{in: g.in, out: g.out}, kubeconfig: g.kubeconfig, context: g.context, namespace: g.namespace,
+			dataDir: g.dataDir, waits: g.waits,
+		}
+		return quiet.client()
 	}
 }

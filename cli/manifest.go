@@ -38,7 +38,7 @@ func readManifests(files kube.Files, stdin io.Reader, namespace string) ([]objec
 	var all []object
 	var faults []error
 	for _, s := range sources {
-		if err := refuseRepeatedKeys(s.Data, s.Name); err != nil {
+		if err := kube.RefuseRepeatedKeys(s.Data, s.Name); err != nil {
 			faults = append(faults, err)
 			continue
 		}

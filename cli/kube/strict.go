@@ -1,4 +1,4 @@
-package cli
+package kube
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// refuseRepeatedKeys refuses a file in which a key is there twice in one place: of what stands there the last would count, and nobody would be told. Other
-// faults are told of when the file is read.
-func refuseRepeatedKeys(data []byte, file string) error {
+// RefuseRepeatedKeys refuses a file in which a map has a key twice: the last one would count, without a
+// word. Other faults are found when the file is read.
+func RefuseRepeatedKeys(data []byte, file string) error {
 	for _, document := range inPlace(data) {
 		_, err := yaml.YAMLToJSONStrict(document)
 		if err == nil || mergesMaps.Match(document) {
@@ -26,8 +26,8 @@ func refuseRepeatedKeys(data []byte, file string) error {
 	return nil
 }
 
-// mergesMaps finds a map that takes over another one (<<). Its own keys count before those that it takes over, as is meant, and the library takes both for
-// the same key said twice.
+// mergesMaps finds a map that takes over another one (<<). Its own keys count before those, as is
+// meant, and the library takes both for a repeated key.
 var mergesMaps = regexp.MustCompile(`(?m)(^|[\s{,])["']?<<["']?\s*:`)
 
 // repeatedKey is how the YAML library tells of it.
@@ -49,7 +49,8 @@ func lineOfKey(document []byte, value, key string) int {
 	return number
 }
 
-// inPlace are the documents of a file, each after as many empty lines as it stands below, so that its lines have the numbers that they have in the file.
+// inPlace are the documents of a file, each after as many empty lines as it stands below, so that
+// its lines have the numbers that they have in the file.
 func inPlace(data []byte) [][]byte {
 	var all [][]byte
 	lines := bytes.SplitAfter(data, []byte("\n"))
