@@ -248,7 +248,7 @@ func (s *session) mounted() {
 
 // s3 has a user of the gateways put an object, and list it.
 func (s *session) s3() {
-	s.mustApply(strings.TrimPrefix(userYAML("app", "deletionPolicy: Wipe"), "---\n"))
+	s.mustApply(strings.TrimPrefix(userYAML("app"), "---\n"))
 	file := s.newClient(1, "s3").dir() + "/s3.cfg"
 	access, secret := s.s3Keys("app")
 	for _, args := range [][]string{{"mb", "s3://box"}, {"put", file, "s3://box/it"}, {"ls", "s3://box"}} {
