@@ -59,7 +59,7 @@ func (h fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("etcd cannot write because its disk is full; free some space, then start the server again: %w", err)
 	} else {
-		err = fmt.Errorf("etcd cannot continue: %w", err)
+		err = &brokenError{fmt.Errorf("etcd cannot continue: %w", err)}
 	}
 	select {
 	case h.fatal <- err:
