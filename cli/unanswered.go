@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 )
 
 // selfSaying are the commands that ask no server, or say themselves what it means that none answers.
@@ -66,9 +67,9 @@ func unanswered(err error, bare bool) bool {
 	switch {
 	case errors.As(err, &request) && (request.Timeout() || errors.As(request.Err, &network) && network.Op == "dial"):
 		return true
-	case errors.Is(err, control.ErrQuorumUnseen):
+	case errors.Is(err, quorumview.ErrUnseen):
 		return false // it says itself what to do
-	case errors.Is(err, control.ErrQuorumUnknown):
+	case errors.Is(err, quorumview.ErrUnknown):
 		return true
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err):
 		return true

@@ -128,6 +128,9 @@ func (s *Server) useHost(host *endpoints.Servers) {
 	run, stop := context.WithCancel(context.Background())
 	s.stopHost = stop
 	s.hostDone.Go(func() { host.Run(run, s.log) })
+	if host.Avoid(s.Endpoint()); s.tellHost != nil {
+		s.tellHost(s.Name(), host.Config())
+	}
 }
 
 func (s *Server) registerHost(ctx context.Context, key *ecdsa.PrivateKey) error {

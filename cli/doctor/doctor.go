@@ -11,7 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -56,7 +56,7 @@ type Facts struct {
 	// AsHost is set where the servers were asked as this machine's host, which has no kubeconfig: a host may ask whether they are ready, and no more.
 	AsHost bool
 	// Quorum is how the members of etcd are; nil when no server could say, and QuorumErr says why.
-	Quorum    *control.QuorumStatus
+	Quorum    *quorumview.Status
 	QuorumErr error
 	Hosts     []api.Host
 	Clusters  []api.StorageCluster

@@ -160,7 +160,7 @@ func (f *file) read(id uint64) (*page, error) {
 		}
 		f.seen[i] = true
 	}
-	p.content = make([]byte, f.pageSize*int64(more+1))             //nolint:gosec // below high
+	p.content = make([]byte, f.pageSize*int64(more+1))       //nolint:gosec // below high
 	_, err := f.from.ReadAt(p.content, int64(id)*f.pageSize) //nolint:gosec // below high
 	return p, err
 }

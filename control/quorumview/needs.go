@@ -1,4 +1,4 @@
-package control
+package quorumview
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // Needs says why the control plane would stop if a server were switched off now; nothing when it would not. Members count as left
 // that answer, and whose servers stay: of the others nobody knows when they are switched off.
-func (s *QuorumStatus) Needs(server string, stays func(name string) bool) string {
+func (s *Status) Needs(server string, stays func(name string) bool) string {
 	voters, left, votes := 0, 0, false
 	for _, m := range s.Members {
 		switch {
@@ -34,7 +34,7 @@ func (s *QuorumStatus) Needs(server string, stays func(name string) bool) string
 
 // Stuck says why what a server Needs will not come about by itself, and what to do; nothing where a standby that stays can take its seat, or where
 // nobody has looked at the members yet.
-func (s *QuorumStatus) Stuck(server string, stays func(name string) bool) string {
+func (s *Status) Stuck(server string, stays func(name string) bool) string {
 	standby := func(name string) bool { return name != server && stays(name) }
 	if len(s.Members) == 0 || slices.ContainsFunc(s.Standbys, standby) {
 		return ""
