@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/cli/noquorum"
 	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 )
@@ -125,8 +126,8 @@ func yesNo(yes bool) string {
 // ofServers explains why a command of Holdfast's own control plane failed, where the API is that of
 // a Kubernetes cluster. instead says what Kubernetes has in its place. Elsewhere the error stays.
 func ofServers(ctx context.Context, g *globals, err error, instead string) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.As(err, new(*noquorum.Error)) {
+		return err
 	}
 	config, problem := g.readConfig()
 	if problem != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/holdfast-storage/holdfast/cli/noquorum"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/quorumview"
 )
@@ -24,8 +25,11 @@ var selfSaying = []string{"server", "agent", "doctor", "restore", "version"}
 // name neither the quorum nor who can say more.
 func toldUnanswered(cmd *cobra.Command, err error) error {
 	var coded *exitError
+	var lost *noquorum.Error
 	top := topLevel(cmd)
 	switch {
+	case errors.As(err, &lost):
+		return lost
 	case errors.As(err, &coded) && coded.code != exitFailed, slices.Contains(selfSaying, top), !unanswered(err, top != "ceph"):
 		return err
 	}

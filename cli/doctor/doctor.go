@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/damaged"
 	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
@@ -114,6 +115,8 @@ type Local struct {
 	Records []string
 	// Twins are the instances that speak as this host, by its agent's word; none while it is one.
 	Twins []instance.Instance
+	// Damage is what the server here has written down of damaged files of etcd; nil without any.
+	Damage *damaged.Note
 	// Snapshot is when the newest backup was taken; zero when there is none.
 	Snapshot time.Time
 	// Problems say what could not be read.
@@ -150,6 +153,7 @@ var checks = []struct {
 	{"keys", true, checkKeys},
 	{"strays", false, checkStrays},
 	{"snapshots", true, ofServers(checkSnapshots)},
+	{"files", true, ofServers(checkDamage)},
 	{"files", true, checkProblems},
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/control/damaged"
 	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
@@ -150,6 +151,12 @@ func TestExamine(t *testing.T) {
 		{"two machines, said by the leader", func(f *Facts) { f.Hosts[1].Status.Conditions = append(f.Hosts[1].Status.Conditions, twoMachines("h2")) },
 			Fail, "machines", "two machines run as host h2: 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)"},
 		{"leftover", func(f *Facts) { f.Local.Records = append(f.Local.Records, "default.old") }, Warn, "strays", "default.old"},
+		{"damaged files of etcd", func(f *Facts) {
+			f.Local.Damage = &damaged.Note{Time: now, File: "member/snap/db", Problem: "cut off"}
+		}, Fail, "files", "are damaged since"},
+		{"damaged files that were replaced", func(f *Facts) {
+			f.Local.Damage = &damaged.Note{Time: now, File: "member/snap/db", Problem: "cut off", Kept: "etcd.damaged-1"}
+		}, Warn, "files", "got the data of the others"},
 		{"no backup", func(f *Facts) { f.Local.Snapshot = time.Time{} }, Warn, "snapshots", "no backup"},
 		{"old backup", func(f *Facts) { f.Local.Snapshot = now.Add(-3 * day) }, Warn, "snapshots", "is 3 days old"},
 		{"not root", func(f *Facts) { f.Local.Problems = []string{"permission denied"} }, Warn, "files", "permission denied"},

@@ -1,4 +1,4 @@
-package cli
+package fallback
 
 import (
 	"bytes"
@@ -34,9 +34,9 @@ func TestFallback(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			f := fallback{own: test.own, others: func() []string { return test.others }, out: &out, once: new(sync.Once)}
+			f := Dialer{Own: test.own, Others: func() []string { return test.others }, Out: &out, Once: new(sync.Once)}
 			for range 2 {
-				c, err := f.dial(t.Context(), "tcp", test.asked)
+				c, err := f.Dial(t.Context(), "tcp", test.asked)
 				if (err == nil) != (test.reaches != "") {
 					t.Fatalf("got %v", err)
 				}
