@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 
 	"github.com/holdfast-storage/holdfast/control/etcd/pages"
@@ -112,22 +114,13 @@ func checkLog(dir string, applied uint64, logger *zap.Logger) error {
 	if err != nil {
 		return err
 	}
-	start := newestSnapshot(filepath.Join(dir, snapshotDir), known, logger)
-	w, err := wal.OpenForRead(logger, path, start)
-	if errors.Is(err, wal.ErrFileNotFound) && start.Index == 0 {
-		return &Damage{snapshotDir, errors.New("no snapshot can be read, and the log does not begin at the beginning")}
-	}
-	if err != nil {
+	start, bad := newestSnapshot(dir, known, logger)
+	last, state, err := readLog(path, start, logger)
+	switch {
+	case err != nil && bad != nil:
+		return bad // Without it too much of the log is needed.
+	case err != nil:
 		return err
-	}
-	defer w.Close()
-	_, state, entries, err := w.ReadAll()
-	if err != nil {
-		return err
-	}
-	last := start.Index
-	if n := len(entries); n > 0 {
-		last = entries[n-1].Index
 	}
 	if last < max(state.Commit, applied) {
 		return &Damage{logDir, fmt.Errorf("it is cut off: it ends at entry %d, and entry %d was known to count", last, max(state.Commit, applied))}
@@ -135,15 +128,33 @@ func checkLog(dir string, applied uint64, logger *zap.Logger) error {
 	return checkFilled(filepath.Join(dir, snapshotDir), start.Index, applied)
 }
 
-// newestSnapshot is that of which the file can be read; the beginning of the log where there is none.
-func newestSnapshot(dir string, known []walpb.Snapshot, logger *zap.Logger) walpb.Snapshot {
-	for i := len(known) - 1; i >= 0; i-- {
-		name := fmt.Sprintf("%016x-%016x.snap", known[i].Term, known[i].Index)
-		if s, err := snap.Read(logger, filepath.Join(dir, name)); err == nil && s.Metadata.Index == known[i].Index {
-			return known[i]
+// readLog returns where the log ends, and what it knows to count.
+func readLog(path string, start walpb.Snapshot, logger *zap.Logger) (last uint64, state raftpb.HardState, err error) {
+	w, err := wal.OpenForRead(logger, path, start)
+	if err != nil {
+		return 0, state, err
+	}
+	defer w.Close()
+	_, state, entries, err := w.ReadAll()
+	if n := len(entries); n > 0 {
+		return entries[n-1].Index, state, err
+	}
+	return start.Index, state, err
+}
+
+// newestSnapshot is that of which the file can be read, the beginning of the log where there is none; and the newest one that cannot be read.
+func newestSnapshot(dir string, known []walpb.Snapshot, logger *zap.Logger) (start walpb.Snapshot, bad *Damage) {
+	for i := len(known) - 1; i >= 0 && known[i].Index > 0; i-- {
+		file := fmt.Sprintf("%s/%016x-%016x.snap", snapshotDir, known[i].Term, known[i].Index)
+		s, err := snap.Read(logger, filepath.Join(dir, file))
+		if err == nil && s.Metadata.Index == known[i].Index {
+			return known[i], bad
+		}
+		if bad == nil {
+			bad = &Damage{file, fmt.Errorf("it cannot be read: %w", cmp.Or(err, errors.New("it is another one")))}
 		}
 	}
-	return walpb.Snapshot{}
+	return walpb.Snapshot{}, bad
 }
 
 // checkFilled checks that the database has what came before the log, or that the leader sent a copy that has.
