@@ -53,8 +53,8 @@ func Read(dataDir string) (*Note, error) {
 	if err := json.Unmarshal(text, n); err != nil {
 		return nil, fmt.Errorf("while reading %s: %w", filepath.Join(dataDir, noteFile), err)
 	}
-	if n.Kept != "" && !exists(filepath.Join(dataDir, n.Kept)) && !exists(filepath.Join(dataDir, "etcd")) {
-		return nil, nil
+	if n.Kept != "" && !exists(filepath.Join(dataDir, n.Kept)) {
+		return nil, nil // A person has removed it; or the move was cut off, and the next start finds the damage again.
 	}
 	return n, nil
 }
