@@ -127,7 +127,8 @@ func (g *globals) restConfig() (*rest.Config, error) {
 	}
 	if g.atOnce {
 		config.Wrap(func(by http.RoundTripper) http.RoundTripper {
-			return &noquorum.RoundTripper{By: by, Look: func(ctx context.Context) *noquorum.Error { return lookAtServers(ctx, g) }}
+			look := func(ctx context.Context) *noquorum.Error { return lookAtServers(ctx, g) }
+			return &noquorum.RoundTripper{By: by, Look: look}
 		})
 	}
 	return config, nil
@@ -214,7 +215,8 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// withFallback has requests to the server of a machine reach another one that the machine knows. The certificate of each is good for one name.
+// withFallback has requests to the server of a machine reach another one that the machine knows.
+// The certificate of each is good for one name.
 func withFallback(g *globals, config *rest.Config) {
 	host, err := url.Parse(config.Host)
 	if err != nil || g.err == nil {

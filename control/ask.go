@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/control/seatroom"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -127,7 +128,7 @@ func (s *Server) others() []string {
 func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, error) {
 	q := &question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation, Endpoint: s.Endpoint()}
 	if standby {
-		q.Belief, q.Full, q.HostKey = s.standbyBelief(), s.dir.roomForSeat() != nil, s.keyOfHost()
+		q.Belief, q.Full, q.HostKey = s.standbyBelief(), seatroom.Check(string(s.dir)) != nil, s.keyOfHost()
 		if s.damage != nil {
 			q.Damaged = fmt.Sprintf("%s; the damaged files are in %s there", s.damage, s.dir.file(s.damage.Kept))
 		}
@@ -209,7 +210,7 @@ type standbyLog struct {
 
 // room tells that the standby has none.
 func (l *standbyLog) room() {
-	if full := l.dir.roomForSeat(); full != nil && time.Since(l.full) > tellFull {
+	if full := seatroom.Check(string(l.dir)); full != nil && time.Since(l.full) > tellFull {
 		l.full = time.Now()
 		l.log.Warn("this server cannot hold a member of etcd", "error", full)
 	}

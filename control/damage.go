@@ -17,7 +17,8 @@ const lingerFor = 30 * time.Second
 // mender replaces the damaged files of a server's member by what the others have.
 type mender struct{ *Server }
 
-// find looks for damage before a member is started. What etcd ended with the last time counts where the others have the data.
+// find looks for damage before a member is started. What etcd ended with the last time counts
+// where the others have the data.
 func (m mender) find() bool {
 	if damage := etcd.FindDamage(m.dir.etcd()); damage != nil {
 		m.note(damage)
@@ -64,12 +65,15 @@ func (m mender) noteEnd(err error) error {
 	return err
 }
 
-// members are the other servers that count this one as a member, by the word of their quorum. It is theirs alone: this member does not run.
+// members are the other servers that count this one as a member, by the word of their quorum. It
+// is theirs alone: this member does not run.
 func (m mender) members() []reply {
-	return slices.DeleteFunc(m.askAll(m.running, false), func(r reply) bool { return r.Generation < m.settings.Generation })
+	earlier := func(r reply) bool { return r.Generation < m.settings.Generation }
+	return slices.DeleteFunc(m.askAll(m.running, false), earlier)
 }
 
-// replace moves the damaged files aside when the others are known to have a quorum, and touches nothing before. A second damage within a day is left to a person.
+// replace moves the damaged files aside when the others are known to have a quorum, and touches
+// nothing before. A second damage within a day is left to a person.
 func (m mender) replace() error {
 	told := time.Time{}
 	for ; m.running.Err() == nil; _ = pause(m.running, askEvery) {
@@ -83,12 +87,14 @@ func (m mender) replace() error {
 		case time.Since(told) < tellSilence:
 		case len(replies) > 0:
 			told = time.Now()
-			m.log.Error("the files of this server's member of etcd are damaged again: the disk of this machine probably fails. Check 'dmesg', replace the disk, "+
-				"then remove the earlier damaged copy and restart holdfast", "damaged", m.damage, "earlier", before)
+			m.log.Error("the files of this server's member of etcd are damaged again: the disk of this machine "+
+				"probably fails. Check 'dmesg', replace the disk, then remove the earlier damaged copy and restart holdfast",
+				"damaged", m.damage, "earlier", before)
 		default:
 			told = time.Now()
-			m.log.Error("the files of this server's member of etcd are damaged, and no quorum of other servers can replace them: nothing was changed; "+
-				damaged.NextStep(string(m.dir), len(m.others()) == 0), "damaged", m.damage, "asked", m.others())
+			m.log.Error("the files of this server's member of etcd are damaged, and no quorum of other servers can "+
+				"replace them: nothing was changed; "+damaged.NextStep(string(m.dir), len(m.others()) == 0),
+				"damaged", m.damage, "asked", m.others())
 		}
 	}
 	return nil
@@ -98,18 +104,20 @@ func (m mender) moveAside(from string) error {
 	if err := m.damage.MoveAside(string(m.dir), time.Now()); err != nil {
 		return err
 	}
-	m.log.Warn("the files of this server's member of etcd were damaged, and were moved aside: the other servers have a quorum, and this one gets their data",
-		"damaged", m.damage, "kept", m.dir.file(m.damage.Kept), "quorum", from)
+	m.log.Warn("the files of this server's member of etcd were damaged, and were moved aside: the other servers have a "+
+		"quorum, and this one gets their data", "damaged", m.damage, "kept", m.dir.file(m.damage.Kept), "quorum", from)
 	return nil
 }
 
-// linger is the end of a start that failed: the agent of the host, which has begun to work, has some time until the next start.
+// linger is the end of a start that failed: the agent of the host, which has begun to work, has
+// some time until the next start.
 func (m mender) linger(ctx context.Context, err error) {
 	if m.tellHost == nil || m.host == nil || ctx.Err() != nil {
 		return
 	}
 	m.leave()
-	m.log.Error("this server cannot start, and ends in a moment; the agent of its host works until then", "moment", lingerFor, "error", err)
+	m.log.Error("this server cannot start, and ends in a moment; the agent of its host works until then",
+		"moment", lingerFor, "error", err)
 	_ = pause(ctx, lingerFor)
 }
 

@@ -74,7 +74,8 @@ func (c *crew) listen(i int) *saidLog {
 // headPages are both pages at the head of a database.
 var headPages = make([]byte, 8192)
 
-// TestDamaged: a server whose database is damaged gets a new one from the others, while they have a quorum. Before that it touches nothing.
+// TestDamaged: a server whose database is damaged gets a new one from the others, while they have
+// a quorum. Before that it touches nothing.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, "d", 3)
@@ -111,7 +112,8 @@ func TestDamaged(t *testing.T) {
 	}
 	eventually(t, func() error {
 		for _, e := range events(t, c.servers[0]) {
-			if e.Code == "QUORUM_MEMBER_REMOVED" && strings.Contains(e.Message, "member/snap/db") && strings.Contains(e.Message, n.Kept) {
+			says := strings.Contains(e.Message, "member/snap/db") && strings.Contains(e.Message, n.Kept)
+			if e.Code == "QUORUM_MEMBER_REMOVED" && says {
 				return nil
 			}
 		}

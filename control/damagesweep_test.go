@@ -2,7 +2,6 @@ package control_test
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,16 +15,19 @@ import (
 	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
-// sweepPlaces are how many places are damaged: of the database, the log and the snapshot in turn, cut and flipped in turn.
+// sweepPlaces are how many places are damaged: of the database, the log and the snapshot in turn,
+// cut and flipped in turn.
 const sweepPlaces = 50
 
-// TestDamaged_sweep damages the files of one of three servers at many places. Each time it ends with the data of the others, or runs on what
-// it has, and that is whole; never does it stay away, or show other data.
+// TestDamaged_sweep damages the files of one of three servers at many places. Each time it ends
+// with the data of the others, or runs on what it has, and that is whole; never does it stay away,
+// or show other data.
 func TestDamaged_sweep(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, "sw", 1)
 	c.stops[0]()
-	if _, err := restoreInto(t, c.configs[0], ""); err != nil { // Its log begins with a snapshot from then on, and so do those of the others.
+	// Its log begins with a snapshot from then on, and so do those of the others.
+	if _, err := restoreInto(t, c.configs[0], ""); err != nil {
 		t.Fatal(err)
 	}
 	c.start(0)
@@ -102,7 +104,7 @@ func (c *crew) comesBack(i int) string {
 			return "runs on it"
 		}
 		c.t.Logf("replaced in %s: %v", time.Since(begun).Round(100*time.Millisecond), n)
-		return fmt.Sprint("replaced, because of ", n.File)
+		return "replaced"
 	}
 	c.t.Fatal("the server does not come back")
 	return ""

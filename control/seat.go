@@ -164,7 +164,7 @@ func (s *Server) sit(ctx context.Context) error {
 	if err := s.startEtcd(ctx); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if damage := s.member.Differs(ctx); damage != nil {
+	if damage := etcd.Differs(ctx, s.member); damage != nil {
 		return errors.Join(damage, listener.Close())
 	}
 	if err := s.startAPI(ctx, listener); err != nil {

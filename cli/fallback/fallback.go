@@ -14,7 +14,8 @@ import (
 // dialTimeout is how long one server is waited for before the next one is tried.
 const dialTimeout = 3 * time.Second
 
-// Dialer reaches another server where the one of this machine does not run: who is called at night logs in where it hurts.
+// Dialer reaches another server where the one of this machine does not run: who is called at night
+// logs in where it hurts.
 type Dialer struct {
 	// Own is the server that the kubeconfig names, as IP:port.
 	Own string

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFallback: where the server of a machine is down another one is asked, which is told once; where it runs, and where somebody names a server,
-// no other is.
+// TestFallback: where the server of a machine is down another one is asked, which is told once;
+// where it runs, and where somebody names a server, no other is.
 func TestFallback(t *testing.T) {
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +28,8 @@ func TestFallback(t *testing.T) {
 		reaches, says    string
 	}{
 		{"it runs", other, other, []string{gone}, other, ""},
-		{"it is down", gone, gone, []string{gone, other}, other, "cannot reach the server of this machine (" + gone + "): using another server (" + other},
+		{"it is down", gone, gone, []string{gone, other}, other,
+			"cannot reach the server of this machine (" + gone + "): using another server (" + other},
 		{"all are down", gone, gone, []string{gone}, "", ""},
 		{"another one that is named is down", other, gone, []string{other}, "", ""},
 	} {

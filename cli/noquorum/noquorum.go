@@ -70,9 +70,9 @@ func (e *Error) Error() string {
 	if e.Here != "" {
 		text += "; on this machine " + e.Here
 	}
-	return text + "; start the servers that do not answer ('systemctl start holdfast' there), or repair the network to them; " +
-		"run 'holdfast doctor', which checks each server that this machine knows and names the next step: if most servers are lost for good, " +
-		"'holdfast restore'. Storage daemons keep running"
+	return text + "; start the servers that do not answer ('systemctl start holdfast' there), or repair the network to " +
+		"them; run 'holdfast doctor', which checks each server that this machine knows and names the next step: if most " +
+		"servers are lost for good, 'holdfast restore'. Storage daemons keep running"
 }
 
 // Look asks servers, as IP:port, all at once whether they are ready.
@@ -90,7 +90,8 @@ func look(ctx context.Context, config *rest.Config, address string) Server {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	config = rest.CopyConfig(config)
-	config.Dial, config.WrapTransport, config.Timeout = new(net.Dialer).DialContext, nil, lookFor // this server, and no other in its place
+	config.Dial = new(net.Dialer).DialContext // this server, and no other in its place
+	config.WrapTransport, config.Timeout = nil, lookFor
 	scheme, _, _ := strings.Cut(config.Host, "://")
 	config.Host = scheme + "://" + address
 	s := Server{Address: address}
@@ -124,7 +125,8 @@ func ready(ctx context.Context, client *http.Client, host string) (answers bool,
 // refuses says whether a server is there, and it or we do not believe the other one.
 func refuses(err error) bool {
 	var network *net.OpError
-	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, &network) && network.Op == "remote error"
+	return errors.As(err, new(*tls.CertificateVerificationError)) ||
+		errors.As(err, &network) && network.Op == "remote error"
 }
 
 // why says why a server does not answer, in few words.
@@ -141,8 +143,8 @@ func why(err error) error {
 	return fmt.Errorf("does not answer (%w)", err)
 }
 
-// RoundTripper carries requests out, and ends one with an *Error that is not answered because the servers have no quorum. What
-// watches waits on purpose.
+// RoundTripper carries requests out, and ends one with an *Error that is not answered because the
+// servers have no quorum. What watches waits on purpose.
 type RoundTripper struct {
 	By http.RoundTripper
 	// Look asks all servers that are known.
@@ -189,10 +191,12 @@ func (t *RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // unready says whether an answer may mean that there is no quorum.
 func unready(a answer) bool {
-	return a.err != nil || a.response.StatusCode == http.StatusTooManyRequests || a.response.StatusCode >= http.StatusInternalServerError
+	return a.err != nil || a.response.StatusCode == http.StatusTooManyRequests ||
+		a.response.StatusCode >= http.StatusInternalServerError
 }
 
-// look asks the servers, and again if some answer: they may have a leader in a moment. Once they are lost, they are for the whole command.
+// look asks the servers, and again if some answer: they may have a leader in a moment. Once they
+// are lost, they are for the whole command.
 func (t *RoundTripper) look(ctx context.Context) *Error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

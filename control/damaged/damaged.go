@@ -110,7 +110,8 @@ func copies(dataDir string) (names []string) {
 	return names
 }
 
-// MoveAside moves the damaged files out of the way, and keeps them. Only who knows that the others have the data may call it.
+// MoveAside moves the damaged files out of the way, and keeps them. Only who knows that the others
+// have the data may call it.
 func (n *Note) MoveAside(dataDir string, now time.Time) error {
 	n.Kept = prefix + now.UTC().Format(stamp)
 	if err := n.Write(dataDir); err != nil {
@@ -145,8 +146,9 @@ func NextStep(dataDir string, alone bool) string {
 	if alone {
 		return fmt.Sprintf("stop this server ('systemctl stop holdfast') and run 'holdfast restore %s' here", file)
 	}
-	return fmt.Sprintf("start the other servers: when they have a quorum, this one gets their data by itself. If they are lost for good, "+
-		"run 'holdfast restore --from-data' on a server that has its data; if none has, stop this server and run 'holdfast restore %s' here", file)
+	return fmt.Sprintf("start the other servers: when they have a quorum, this one gets their data by itself. "+
+		"If they are lost for good, run 'holdfast restore --from-data' on a server that has its data; if none has, "+
+		"stop this server and run 'holdfast restore %s' here", file)
 }
 
 func exists(path string) bool {

@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver"
 )
 
-// How often, and how long, the data of the members is compared before that is given up: one may be a little behind, or just
-// be removing old versions.
+// How often, and how long, the data of the members is compared before that is given up: one may be
+// a little behind, or just be removing old versions.
 const (
 	compareTries = 3
 	comparePause = 100 * time.Millisecond
@@ -23,13 +23,14 @@ type content struct {
 	compact int64
 }
 
-// Differs compares the data of this member with that of the others, at one revision. It is the damage where more than half of all
-// voting members agree on other data: a byte that changed on the disk has no other mark. Where they do not answer nothing is known.
-func (m *Member) Differs(ctx context.Context) *Damage {
+// Differs compares the data of this member with that of the others, at one revision. It is the
+// damage where more than half of all voting members agree on other data: a byte that changed on
+// the disk has no other mark. Where they do not answer nothing is known.
+func Differs(ctx context.Context, m *Member) *Damage {
 	ctx, cancel := context.WithTimeout(ctx, compareFor)
 	defer cancel()
 	for range compareTries {
-		damage, sure := m.compare(ctx)
+		damage, sure := compare(ctx, m)
 		if sure || ctx.Err() != nil {
 			return damage
 		}
@@ -39,7 +40,7 @@ func (m *Member) Differs(ctx context.Context) *Damage {
 }
 
 // compare is sure when more than half of the voting members have the same data, or this one is alone.
-func (m *Member) compare(ctx context.Context) (damage *Damage, sure bool) {
+func compare(ctx context.Context, m *Member) (damage *Damage, sure bool) {
 	hash, _, err := m.etcd.Server.KV().HashStorage().HashByRev(0)
 	if err != nil {
 		return nil, false
@@ -73,7 +74,8 @@ func (m *Member) compare(ctx context.Context) (damage *Damage, sure bool) {
 		case other == own:
 			return nil, true
 		case other.compact == own.compact:
-			return &Damage{databaseFile, fmt.Errorf("its content at revision %d is not that of the other %d members", hash.Revision, n)}, true
+			return &Damage{databaseFile, fmt.Errorf("its content at revision %d is not that of the other %d members",
+				hash.Revision, n)}, true
 		}
 	}
 	return nil, voters == 1

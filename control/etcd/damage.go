@@ -123,7 +123,8 @@ func checkLog(dir string, applied uint64, logger *zap.Logger) error {
 		return err
 	}
 	if last < max(state.Commit, applied) {
-		return &Damage{logDir, fmt.Errorf("it is cut off: it ends at entry %d, and entry %d was known to count", last, max(state.Commit, applied))}
+		return &Damage{logDir, fmt.Errorf("it is cut off: it ends at entry %d, and entry %d was known to count",
+			last, max(state.Commit, applied))}
 	}
 	return checkFilled(filepath.Join(dir, snapshotDir), start.Index, applied)
 }
@@ -142,7 +143,8 @@ func readLog(path string, start walpb.Snapshot, logger *zap.Logger) (last uint64
 	return start.Index, state, err
 }
 
-// newestSnapshot is that of which the file can be read, the beginning of the log where there is none; and the newest one that cannot be read.
+// newestSnapshot is that of which the file can be read, the beginning of the log where there is
+// none; and the newest one that cannot be read.
 func newestSnapshot(dir string, known []walpb.Snapshot, logger *zap.Logger) (start walpb.Snapshot, bad *Damage) {
 	for i := len(known) - 1; i >= 0 && known[i].Index > 0; i-- {
 		file := fmt.Sprintf("%s/%016x-%016x.snap", snapshotDir, known[i].Term, known[i].Index)
@@ -164,7 +166,8 @@ func checkFilled(dir string, from, applied uint64) error {
 	}
 	path := filepath.Join(dir, fmt.Sprintf("%016x.snap.db", from))
 	if _, err := os.Stat(path); err != nil {
-		return &Damage{databaseFile, fmt.Errorf("it is older than the log: it has all up to entry %d, and the log begins at %d", applied, from)}
+		return &Damage{databaseFile, fmt.Errorf("it is older than the log: it has all up to entry %d, and the log begins "+
+			"at %d", applied, from)}
 	}
 	if err := pages.Check(path, nil); err != nil {
 		return &Damage{filepath.Join(snapshotDir, filepath.Base(path)), err}

@@ -30,7 +30,8 @@ func filled(t *testing.T) Config {
 			t.Fatal(err)
 		}
 	}
-	if _, err := m.etcd.Server.DeleteRange(t.Context(), &pb.DeleteRangeRequest{Key: []byte("/registry/things/7")}); err != nil {
+	gone := &pb.DeleteRangeRequest{Key: []byte("/registry/things/7")}
+	if _, err := m.etcd.Server.DeleteRange(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.etcd.Server.Compact(t.Context(), &pb.CompactionRequest{Revision: 100, Physical: true}); err != nil {
@@ -79,8 +80,9 @@ func used(t *testing.T, path string) int64 {
 	return int64(len(strings.TrimRight(string(text), "\x00")))
 }
 
-// TestFindDamage cuts and flips the files of a member at many places. Where nothing is found, etcd has to start on what is left, or say by
-// itself what is wrong; never does it end the process, or hang.
+// TestFindDamage cuts and flips the files of a member at many places. Where nothing is found, etcd
+// has to start on what is left, or say by itself what is wrong; never does it end the process, or
+// hang.
 func TestFindDamage(t *testing.T) {
 	c := filled(t)
 	if d := FindDamage(c.Dir); d != nil {

@@ -20,16 +20,19 @@ type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// Broken says whether etcd ended because of what it found in its files, and not because the machine did not let it write.
+// Broken says whether etcd ended because of what it found in its files, and not because the
+// machine did not let it write.
 func Broken(err error) bool {
 	var number syscall.Errno
 	return errors.As(err, new(*brokenError)) && !errors.As(err, &number)
 }
 
-// lingers is how long a call may take to end after etcd has ended a goroutine of it. It may be waiting for that one for ever.
+// lingers is how long a call may take to end after etcd has ended a goroutine of it. It may be
+// waiting for that one for ever.
 const lingers = time.Second
 
-// shielded calls f, which logs to fatal; see newLogger. Where etcd ends the goroutine, or it panics, it is not that of the caller, who gets the reason.
+// shielded calls f, which logs to fatal; see newLogger. Where etcd ends the goroutine, or it
+// panics, it is not that of the caller, who gets the reason.
 func shielded[T any](fatal chan error, f func() (T, error)) (T, error) {
 	type result struct {
 		value T

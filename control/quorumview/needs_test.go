@@ -21,7 +21,7 @@ func TestStatus_Needs(t *testing.T) {
 		want    string
 	}{
 		"one of three":                     {[]quorumview.Member{s1, s2, s3}, "s1 s2 s3", ""},
-		"one of two":                       {[]quorumview.Member{s1, s2}, "s1 s2", "1 of 2 members would be left, and 2 are needed"},
+		"one of two":                       {[]quorumview.Member{s1, s2}, "s1 s2", "1 of 2 members would be left, and 2"},
 		"another is silent":                {[]quorumview.Member{member("s1", true, false), s2, s3}, "s1 s2 s3", "1 of 3"},
 		"another was removed and runs yet": {[]quorumview.Member{s1, s2, s3}, "s1 s2", "1 of 3"},
 		"a learner does not count":         {[]quorumview.Member{s1, s2, member("s3", false, true)}, "s1 s2 s3", "1 of 2"},

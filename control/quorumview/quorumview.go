@@ -39,7 +39,8 @@ type Status struct {
 type Member struct {
 	Name  string `json:"name"`
 	Voter bool   `json:"voter"`
-	// Answers is set while the member does its part: a read by it holds all that was decided. Problem says why it does not.
+	// Answers is set while the member does its part: a read by it holds all that was decided.
+	// Problem says why it does not.
 	Answers bool      `json:"answers"`
 	Since   time.Time `json:"since"`
 	Problem string    `json:"problem,omitempty"`
@@ -49,10 +50,11 @@ type Member struct {
 var ErrUnknown = errors.New("no server knows the state of the members of etcd")
 
 // ErrUnseen says that a server leads etcd since a moment ago, and can say in some seconds how the members are.
-var ErrUnseen = errors.New("the server that leads etcd has just begun to lead, and has not observed the members yet: ask again in some seconds")
+var ErrUnseen = errors.New("the server that leads etcd has just begun to lead, and has not observed the members yet: " +
+	"ask again in some seconds")
 
-// Ask asks the servers how the members of etcd are, with the rights of config: the one that it names, and, if that one does
-// not lead, the others.
+// Ask asks the servers how the members of etcd are, with the rights of config: the one that it
+// names, and, if that one does not lead, the others.
 func Ask(ctx context.Context, config *rest.Config) (*Status, error) {
 	status, err := askOne(ctx, config)
 	if err == nil {
