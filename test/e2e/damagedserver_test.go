@@ -61,6 +61,7 @@ func TestDamagedServer(t *testing.T) {
 		begun := time.Now()
 		out, err := b.HoldfastOn(3, command...)
 		took := time.Since(begun).Round(100 * time.Millisecond)
+		out += fmt.Sprint(err)
 		t.Logf("%v, after %s: %s", command, took, out)
 		said := true
 		for _, word := range []string{"no server answered", "etcd/member/snap/db", "holdfast restore"} {
