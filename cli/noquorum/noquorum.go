@@ -134,7 +134,7 @@ func why(err error) error {
 	var network *net.OpError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.New("does not run (its port is closed)")
+		return errors.New("serves nothing (its port is closed: it is stopped, a standby, or waits for the others)")
 	case errors.As(err, &network) && network.Op == "dial":
 		return fmt.Errorf("cannot be reached (%w)", network.Err)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():

@@ -17,7 +17,7 @@ import (
 	"os"
 )
 
-// ErrDamaged is wrapped by errors that say what is wrong with the content of a file. Other errors
+// ErrDamaged is what errors are that say what is wrong with the content of a file. Other errors
 // are of reading it.
 var ErrDamaged = errors.New("damaged")
 
@@ -83,9 +83,13 @@ func check(from io.ReaderAt, size int64, visit func(bucket, key, value []byte) e
 	return f.free(m.freelist)
 }
 
-func damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
-}
+// problem is an ErrDamaged, in words of its own.
+type problem string
+
+func (p problem) Error() string        { return string(p) }
+func (p problem) Is(target error) bool { return target == ErrDamaged } //nolint:errorlint // that is what Is is for
+
+func damaged(format string, args ...any) error { return problem(fmt.Sprintf(format, args...)) }
 
 // newest is the one of the two head pages that counts. One of them may be bad: the last write was
 // cut off, and the other one has what was before.
