@@ -46,6 +46,15 @@ func (m mender) openHost() error {
 	return err
 }
 
+// What a person does with a damaged file of each kind, for the end of an error.
+const (
+	cureShared = "if the file is damaged, copy it from pki/ of another server, all of which have the same ca.crt, " +
+		"ca.key, trust.crt and encryption.key; if there is none, run 'holdfast restore FILE' with a backup"
+	cureOwn = "if the file is damaged, move server.json, pki, host and etcd aside and start this server with 'holdfast " +
+		"server --join TOKEN', with a token of 'holdfast token create --role server' on another server; if there is " +
+		"none, run 'holdfast restore FILE' with a backup"
+)
+
 // note writes down what is damaged.
 func (m mender) note(err error) {
 	m.damage = &damaged.Note{Time: time.Now(), Problem: err.Error()}

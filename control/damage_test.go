@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -173,5 +174,54 @@ func TestDamaged_agent(t *testing.T) {
 	}
 	if name := <-hosts; name != config.Name {
 		t.Errorf("the agent of %q is begun", name)
+	}
+}
+
+// TestDamaged_identity: whatever file of a server is damaged, it is made anew, or the start ends and names what to do.
+func TestDamaged_identity(t *testing.T) {
+	t.Parallel()
+	c := newConfig(t, filepath.Join(t.TempDir(), "data"), "di")
+	c.Init = true
+	_, stop := start(t, c)
+	stop()
+	c.Init = false
+	var paths []string
+	for _, pattern := range []string{"*", "pki/*", "host/*"} {
+		found, err := filepath.Glob(filepath.Join(c.DataDir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || info.IsDir() || filepath.Base(path) == "lock" {
+			continue
+		}
+		name := strings.TrimPrefix(path, c.DataDir+"/")
+		t.Run(strings.ReplaceAll(name, "/", " "), func(t *testing.T) { damageFile(t, c, path) })
+	}
+}
+
+// damageFile empties a file, and starts the server; afterwards the file is what it was.
+func damageFile(t *testing.T, c control.Config, path string) {
+	t.Helper()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := control.Start(timeout(t), c)
+	if err == nil {
+		s.Stop()
+		return
+	}
+	next := []string{"--join TOKEN", "of another server", "write 1 into it"}
+	if !slices.ContainsFunc(next, func(step string) bool { return strings.Contains(err.Error(), step) }) {
+		t.Errorf("there is no next step in: %v", err)
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -297,7 +297,7 @@ func (s *Server) openStandby() error {
 	}
 	host, err := endpoints.Open(s.dir.host())
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; %s", err, cureOwn)
 	}
 	s.useHost(host)
 	return s.writeStandbyAdmin()

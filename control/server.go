@@ -138,7 +138,7 @@ func (s *Server) sitOrWait(ctx context.Context) error {
 // sitFirst takes the seat that the server held when it was stopped. It may have been given to another one meanwhile.
 func (s *Server) sitFirst(ctx context.Context) error {
 	if err := (mender{s}).openHost(); err != nil {
-		return err
+		s.log.Warn("the identity of this server's host is made anew", "error", err)
 	}
 	err := s.sit(ctx)
 	if errors.As(err, new(*etcd.Damage)) {
@@ -226,7 +226,7 @@ func (s *Server) become(ctx context.Context, c *Config, stored *settings) error 
 		return err
 	}
 	if s.identity, err = s.dir.openIdentity(s.settings); err != nil {
-		return err
+		return fmt.Errorf("%w; %s", err, cureShared)
 	}
 	s.loopback = s.identity.config()
 	// A server may wait long for the others.
