@@ -98,7 +98,7 @@ func (d dataDir) checkFormat() error {
 	}
 	format, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return fmt.Errorf("%s should hold a number, but holds %q: write %d into it", d.file("VERSION"), strings.TrimSpace(string(text)), Format)
+		return fmt.Errorf("%s should hold a number, but holds %q: write %d into it", d.file("VERSION"), text, Format)
 	}
 	if format > Format {
 		return fmt.Errorf("the data directory %s was made by a newer holdfast (format %d, this one knows %d): install that version, "+
