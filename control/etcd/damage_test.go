@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -130,4 +131,16 @@ func outcome(t *testing.T, c Config, file string, h hurt, at int64) string {
 	}
 	m.Stop()
 	return "runs"
+}
+
+// TestSalvage_damaged: a database that is cut off is told, and does not end the process.
+func TestSalvage_damaged(t *testing.T) {
+	t.Parallel()
+	c := filled(t)
+	path := filepath.Join(c.Dir, databaseFile)
+	hurts[0].do(t, path, used(t, path)/2)
+	err := Salvage(t.Context(), c.Dir, filepath.Join(t.TempDir(), "snapshot"), c)
+	if damage := (*Damage)(nil); !errors.As(err, &damage) || damage.File != databaseFile {
+		t.Errorf("got %v", err)
+	}
 }
