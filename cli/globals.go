@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,8 +27,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/fallback"
+	"github.com/holdfast-storage/holdfast/cli/noquorum"
 	"github.com/holdfast-storage/holdfast/cli/patient"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/damaged"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
@@ -44,6 +50,8 @@ type globals struct {
 	dataDir    string
 	// waits are those of waits.Variable.
 	waits waits.Waits
+	// atOnce says that the command only asks: without a quorum it ends at once.
+	atOnce bool
 	// told is done when it was said that an answer is waited for, and elsewhere when it was that another server is asked.
 	told, elsewhere sync.Once
 	// asked are the plans that the leader was asked with, and the Secrets that go with them. They are removed in the end.
@@ -59,7 +67,8 @@ func (g *globals) bind(flags *pflag.FlagSet) {
 }
 
 // prepare reads what the environment sets, before any command does anything.
-func (g *globals) prepare(*cobra.Command, []string) (err error) {
+func (g *globals) prepare(cmd *cobra.Command, _ []string) (err error) {
+	g.atOnce = slices.Contains([]string{"quorum", "status", "get", "why"}, topLevel(cmd))
 	if g.waits, err = waits.Parse(os.Getenv(waits.Variable)); err != nil {
 		return &exitError{exitUsage, fmt.Errorf("$%s: %w", waits.Variable, err)}
 	}
@@ -133,6 +142,12 @@ func (g *globals) restConfig() (*rest.Config, error) {
 			return patient.RoundTripper{By: by, Out: g.err, Once: &g.told}
 		})
 	}
+	if g.atOnce {
+		config.Wrap(func(by http.RoundTripper) http.RoundTripper {
+			look := func(ctx context.Context) *noquorum.Error { return lookAtServers(ctx, g) }
+			return &noquorum.RoundTripper{By: by, Look: look}
+		})
+	}
 	return config, nil
 }
 
@@ -153,7 +168,7 @@ func (g *globals) readConfig() (*rest.Config, error) {
 	// A person waits for the answer: no client-side throttling.
 	config.QPS = -1
 	if path, err := g.kubeconfigPath(); err == nil && path == control.AdminKubeconfig(g.dataDir) {
-		g.withFallback(config)
+		withFallback(g, config)
 	}
 	return config, nil
 }
@@ -215,4 +230,40 @@ func newScheme() *runtime.Scheme {
 		}
 	}
 	return s
+}
+
+// withFallback has requests to the server of a machine reach another one that the machine knows.
+// The certificate of each is good for one name.
+func withFallback(g *globals, config *rest.Config) {
+	host, err := url.Parse(config.Host)
+	if err != nil || g.err == nil {
+		return
+	}
+	d := fallback.Dialer{
+		Own: host.Host, Out: g.err, Once: &g.elsewhere,
+		Others: func() []string { return endpoints.Known(control.HostDir(g.dataDir)) },
+	}
+	config.Dial, config.ServerName = d.Dial, endpoints.ServerName
+}
+
+// lookAtServers asks each server that is known here whether it is ready.
+func lookAtServers(ctx context.Context, g *globals) *noquorum.Error {
+	e := &noquorum.Error{}
+	config, err := g.readConfig()
+	if err != nil {
+		return e
+	}
+	var servers []string
+	if host, err := url.Parse(config.Host); err == nil {
+		servers = []string{host.Host}
+	}
+	if config.ServerName == endpoints.ServerName { // the kubeconfig is this machine's own
+		servers = append(servers, endpoints.Known(control.HostDir(g.dataDir))...)
+		if n, err := damaged.Read(g.dataDir); err == nil && n != nil && n.Kept == "" {
+			e.Here = "the files of etcd are damaged (" + n.String() + "): " + damaged.NextStep(g.dataDir, len(servers) < 2)
+		}
+	}
+	slices.Sort(servers)
+	e.Servers = noquorum.Look(ctx, config, slices.Compact(servers))
+	return e
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 )
 
 // certificates shows when certificates end.
@@ -27,7 +28,7 @@ func (c certificates) Collect(metrics chan<- prometheus.Metric) {
 }
 
 // quorum shows how the members of etcd are, on the server whose member leads them.
-type quorum struct{ status func() *control.QuorumStatus }
+type quorum struct{ status func() *quorumview.Status }
 
 var (
 	quorumMembers = prometheus.NewDesc("holdfast_quorum_members",

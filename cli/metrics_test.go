@@ -11,18 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // TestQuorum_metric: the server that leads etcd shows how its members are, and the others nothing.
 func TestQuorum_metric(t *testing.T) {
-	status := &control.QuorumStatus{
+	status := &quorumview.Status{
 		Want: 3, Spare: 1, Standbys: []string{"d"},
-		Members: []control.QuorumMember{{Name: "a", Voter: true, Answers: true}, {Name: "b", Voter: true}, {Name: "c", Answers: true}},
+		Members: []quorumview.Member{{Name: "a", Voter: true, Answers: true}, {Name: "b", Voter: true}, {Name: "c", Answers: true}},
 	}
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(quorum{func() *control.QuorumStatus { return status }}); err != nil {
+	if err := registry.Register(quorum{func() *quorumview.Status { return status }}); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]float64{}

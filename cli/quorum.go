@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/cli/noquorum"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 )
 
@@ -42,7 +43,7 @@ func (g *globals) quorum(ctx context.Context, output string) error {
 	if err != nil {
 		return err
 	}
-	status, err := seenQuorum(ctx, func() (*control.QuorumStatus, error) { return control.Quorum(ctx, config) }, time.After(lookFor), time.Second)
+	status, err := seenQuorum(ctx, func() (*quorumview.Status, error) { return quorumview.Ask(ctx, config) }, time.After(lookFor), time.Second)
 	if err != nil {
 		return ofServers(ctx, g, err, "its etcd has its own tools, and "+
 			"'kubectl -n holdfast-system get lease leader' names the operator that leads")
@@ -58,11 +59,11 @@ const lookFor = 15 * time.Second
 
 // seenQuorum asks again, every so often, while who leads etcd has not looked at the members yet, until the end.
 func seenQuorum(
-	ctx context.Context, ask func() (*control.QuorumStatus, error), end <-chan time.Time, every time.Duration,
-) (*control.QuorumStatus, error) {
+	ctx context.Context, ask func() (*quorumview.Status, error), end <-chan time.Time, every time.Duration,
+) (*quorumview.Status, error) {
 	for {
 		status, err := ask()
-		if !errors.Is(err, control.ErrQuorumUnseen) {
+		if !errors.Is(err, quorumview.ErrUnseen) {
 			return status, err
 		}
 		select {
@@ -75,7 +76,7 @@ func seenQuorum(
 	}
 }
 
-func (g *globals) printQuorum(s *control.QuorumStatus) error {
+func (g *globals) printQuorum(s *quorumview.Status) error {
 	w := tabwriter.NewWriter(g.out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "SERVER\tROLE\tANSWERS\tSINCE")
 	for _, m := range s.Members {
@@ -125,8 +126,8 @@ func yesNo(yes bool) string {
 // ofServers explains why a command of Holdfast's own control plane failed, where the API is that of
 // a Kubernetes cluster. instead says what Kubernetes has in its place. Elsewhere the error stays.
 func ofServers(ctx context.Context, g *globals, err error, instead string) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.As(err, new(*noquorum.Error)) {
+		return err
 	}
 	config, problem := g.readConfig()
 	if problem != nil {

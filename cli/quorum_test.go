@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 )
 
 // newLeader stands in for a server whose member leads etcd since a moment ago: it has looked at the members after so many questions.
@@ -24,7 +24,7 @@ func newLeader(t *testing.T, unseen int) (config *rest.Config, asked *int) {
 	mux.HandleFunc("/holdfast/v1/servers", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "[%q]", strings.TrimPrefix(server.URL, "https://"))
 	})
-	mux.HandleFunc(control.QuorumPath, func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc(quorumview.Path, func(w http.ResponseWriter, _ *http.Request) {
 		if *asked++; *asked <= unseen {
 			http.Error(w, "not yet", http.StatusServiceUnavailable)
 			return
@@ -38,7 +38,7 @@ func newLeader(t *testing.T, unseen int) (config *rest.Config, asked *int) {
 // error.
 func TestSeenQuorum(t *testing.T) {
 	config, asked := newLeader(t, 5) // twice by each question: as the server that the kubeconfig names, and as one of the list
-	ask := func() (*control.QuorumStatus, error) { return control.Quorum(t.Context(), config) }
+	ask := func() (*quorumview.Status, error) { return quorumview.Ask(t.Context(), config) }
 	status, err := seenQuorum(t.Context(), ask, nil, time.Nanosecond)
 	if err != nil || status.Want != 3 || *asked != 6 {
 		t.Errorf("%+v, %v after %d questions", status, err, *asked)
@@ -47,7 +47,7 @@ func TestSeenQuorum(t *testing.T) {
 	over := make(chan time.Time)
 	close(over)
 	status, err = seenQuorum(t.Context(), ask, over, time.Hour)
-	if !errors.Is(err, control.ErrQuorumUnseen) || !errors.Is(err, control.ErrQuorumUnknown) || status != nil || !strings.Contains(err.Error(), "ask again") {
+	if !errors.Is(err, quorumview.ErrUnseen) || !errors.Is(err, quorumview.ErrUnknown) || status != nil || !strings.Contains(err.Error(), "ask again") {
 		t.Errorf("%+v, %v", status, err)
 	}
 	if unanswered(err, true) {

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 	clientlog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -81,11 +84,35 @@ func logLevel() slog.Level {
 // on.
 func runServer(ctx context.Context, c control.Config, a agentFlags, w waits.Waits) error {
 	go gctune.Run(ctx)
+	run, stop := context.WithCancelCause(ctx)
+	var agents sync.WaitGroup
+	// The agent does not wait for this server: it works with another one's API until this one is ready.
+	c.Host = func(name string, config *rest.Config) {
+		agents.Go(func() {
+			if err := a.run(run, agent.Config{Name: name, DataDir: c.DataDir, REST: config, Log: c.Log}); err != nil {
+				stop(&agentError{err})
+			}
+		})
+	}
+	err := serve(run, c, w, func() { stop(nil); agents.Wait() })
+	if failed := (*agentError)(nil); errors.As(context.Cause(run), &failed) {
+		return failed.error
+	}
+	return err
+}
+
+// agentError is why the agent of a server cannot run.
+type agentError struct{ error }
+
+// serve runs the server, and the engine while it leads. The agent ends before the server does.
+func serve(ctx context.Context, c control.Config, w waits.Waits, endAgent func()) error {
+	defer endAgent()
 	server, err := control.Start(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
+	defer endAgent()
 	now := &leader.Metrics{}
 	publishBackups(c.DataDir)
 	legacyregistry.RawMustRegister(now, certificates{server.Certificates}, quorum{server.Quorum})
@@ -94,9 +121,6 @@ func runServer(ctx context.Context, c control.Config, a agentFlags, w waits.Wait
 	group.Go(func() error { return server.Wait(ctx) })
 	group.Go(func() error {
 		return server.WhileSeated(ctx, func(ctx context.Context) error { return contend(ctx, server, now, w, c.Log) })
-	})
-	group.Go(func() error {
-		return a.run(ctx, agent.Config{Name: server.Name(), DataDir: c.DataDir, REST: server.AgentConfig(), Log: c.Log})
 	})
 	return group.Wait()
 }

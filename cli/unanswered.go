@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/holdfast-storage/holdfast/cli/noquorum"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 )
 
 // selfSaying are the commands that ask no server, or say themselves what it means that none answers.
@@ -23,8 +25,11 @@ var selfSaying = []string{"server", "agent", "doctor", "restore", "version"}
 // name neither the quorum nor who can say more.
 func toldUnanswered(cmd *cobra.Command, err error) error {
 	var coded *exitError
+	var lost *noquorum.Error
 	top := topLevel(cmd)
 	switch {
+	case errors.As(err, &lost):
+		return lost
 	case errors.As(err, &coded) && coded.code != exitFailed, slices.Contains(selfSaying, top), !unanswered(err, top != "ceph"):
 		return err
 	}
@@ -66,9 +71,9 @@ func unanswered(err error, bare bool) bool {
 	switch {
 	case errors.As(err, &request) && (request.Timeout() || errors.As(request.Err, &network) && network.Op == "dial"):
 		return true
-	case errors.Is(err, control.ErrQuorumUnseen):
+	case errors.Is(err, quorumview.ErrUnseen):
 		return false // it says itself what to do
-	case errors.Is(err, control.ErrQuorumUnknown):
+	case errors.Is(err, quorumview.ErrUnknown):
 		return true
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err):
 		return true

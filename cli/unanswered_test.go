@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 )
 
 const saysUnanswered = "no server answered"
@@ -47,7 +47,7 @@ func TestUnanswered(t *testing.T) {
 	l.Close()
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusGatewayTimeout
-		if r.URL.Path == control.QuorumPath {
+		if r.URL.Path == quorumview.Path {
 			status = http.StatusMisdirectedRequest
 		}
 		http.Error(w, "no quorum", status)

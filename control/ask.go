@@ -16,6 +16,8 @@ import (
 
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/control/seatroom"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // SeatPath is where servers ask whether they hold a member of etcd, or may have one. Only servers may: it is not open to
@@ -47,6 +49,8 @@ type question struct {
 	Full bool `json:"full,omitempty"`
 	// HostKey is the key of a standby's host; see access.HostKey. Older versions do not say it.
 	HostKey string `json:"hostKey,omitempty"`
+	// Damaged says how a standby lost its data, for people.
+	Damaged string `json:"damaged,omitempty"`
 	// Belief is whom a standby believes.
 	Belief *pki.Belief `json:"belief,omitempty"`
 }
@@ -124,7 +128,10 @@ func (s *Server) others() []string {
 func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, error) {
 	q := &question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation, Endpoint: s.Endpoint()}
 	if standby {
-		q.Belief, q.Full, q.HostKey = s.standbyBelief(), s.dir.roomForSeat() != nil, s.keyOfHost()
+		q.Belief, q.Full, q.HostKey = s.standbyBelief(), seatroom.Check(string(s.dir)) != nil, s.keyOfHost()
+		if s.damage != nil {
+			q.Damaged = fmt.Sprintf("%s; the damaged files are in %s there", s.damage, s.dir.file(s.damage.Kept))
+		}
 	}
 	return q.put(ctx, s.identity.loopback, server)
 }
@@ -203,7 +210,7 @@ type standbyLog struct {
 
 // room tells that the standby has none.
 func (l *standbyLog) room() {
-	if full := l.dir.roomForSeat(); full != nil && time.Since(l.full) > tellFull {
+	if full := seatroom.Check(string(l.dir)); full != nil && time.Since(l.full) > tellFull {
 		l.full = time.Now()
 		l.log.Warn("this server cannot hold a member of etcd", "error", full)
 	}
@@ -326,7 +333,7 @@ func (s *Server) answerSeat(ctx context.Context, q *question) (*reply, error) {
 	info, found := m.Find(q.PeerURL)
 	if q.Standby {
 		if !q.Full {
-			s.quorum.asked(q.Name, q.PeerURL, found && info.Name != "")
+			s.quorum.asked(q.Name, q.PeerURL, found && info.Name != "", words.Cut(q.Damaged, 300))
 			info, found = m.Find(q.PeerURL)
 		}
 		answer.Rotation = s.noteStandby(ctx, q.Name, q.Belief)

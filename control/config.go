@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/control/doors"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
@@ -55,6 +56,10 @@ type Config struct {
 	// Connections bounds those to the API. Default: what doors.ForDescriptors derives from the
 	// process's limit.
 	Connections doors.Bounds
+	// Host is called once the agent of this server's host can reach the API over any of the
+	// servers, which may be long before this one is ready. When it is set, a start that fails
+	// leaves that agent some time.
+	Host func(name string, config *rest.Config) `json:"-"`
 	// Log receives what the server has to tell. Default: slog.Default().
 	Log *slog.Logger
 }

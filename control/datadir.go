@@ -98,7 +98,7 @@ func (d dataDir) checkFormat() error {
 	}
 	format, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return fmt.Errorf("%s should hold a number, but holds %q", d.file("VERSION"), strings.TrimSpace(string(text)))
+		return fmt.Errorf("%s should hold a number, but holds %q: write %d into it", d.file("VERSION"), text, Format)
 	}
 	if format > Format {
 		return fmt.Errorf("the data directory %s was made by a newer holdfast (format %d, this one knows %d): install that version, "+
@@ -205,7 +205,7 @@ func (d dataDir) load() (*settings, error) {
 	}
 	s := &settings{}
 	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("while reading %s: %w", d.file(settingsFile), err)
+		return nil, fmt.Errorf("while reading %s: %w; %s", d.file(settingsFile), err, cureOwn)
 	}
 	return s, nil
 }

@@ -18,6 +18,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/join"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 )
 
 // killFirst has a server die before everything that it writes, while it makes a control plane, and after that was restored.
@@ -271,7 +272,7 @@ func (s seatStory) wantStandby() {
 func (c *crew) wantMembers(want ...string) {
 	c.t.Helper()
 	eventually(c.t, func() error {
-		status, err := control.Quorum(timeout(c.t), c.servers[0].Config())
+		status, err := quorumview.Ask(timeout(c.t), c.servers[0].Config())
 		if err != nil {
 			return err
 		}

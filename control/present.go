@@ -99,7 +99,7 @@ func (s *Server) present(ctx context.Context) error {
 func (s *Server) presentHost(ctx context.Context, client kubernetes.Interface) error {
 	key, err := s.dir.hostKey()
 	if err != nil {
-		return err
+		return fmt.Errorf("while reading the key of this server's host in %s: %w; %s", s.dir.host(), err, cureOwn)
 	}
 	err = s.registerHost(ctx, key)
 	if join.Refused(err) && endpoints.Exists(s.dir.host()) {
@@ -128,6 +128,9 @@ func (s *Server) useHost(host *endpoints.Servers) {
 	run, stop := context.WithCancel(context.Background())
 	s.stopHost = stop
 	s.hostDone.Go(func() { host.Run(run, s.log) })
+	if host.Avoid(s.Endpoint()); s.tellHost != nil {
+		s.tellHost(s.Name(), host.Config())
+	}
 }
 
 func (s *Server) registerHost(ctx context.Context, key *ecdsa.PrivateKey) error {
@@ -161,8 +164,8 @@ func (s *Server) believes(host *endpoints.Servers) bool {
 func (s *Server) openHost(ctx context.Context, client kubernetes.Interface, key *ecdsa.PrivateKey) (*endpoints.Servers, error) {
 	if endpoints.Exists(s.dir.host()) {
 		host, err := endpoints.Open(s.dir.host())
-		if err != nil || s.believes(host) {
-			return host, err
+		if err == nil && s.believes(host) {
+			return host, nil
 		}
 	}
 	cert, err := s.identity.signer().Issue(join.HostLeaf(s.settings.Name), key.Public(), time.Now())

@@ -69,6 +69,8 @@ type ask struct {
 	at      time.Time
 	// lost is set when the server has a member and no data.
 	lost bool
+	// why is how it lost them.
+	why string
 }
 
 func newQuorumManager(
@@ -98,10 +100,10 @@ func (q *quorumManager) forget() {
 }
 
 // asked notes that a standby asks for a seat.
-func (q *quorumManager) asked(name, peerURL string, lost bool) {
+func (q *quorumManager) asked(name, peerURL string, lost bool, why string) {
 	q.mu.Lock()
 	_, known := q.asks[name]
-	q.asks[name] = ask{peerURL, time.Now(), lost}
+	q.asks[name] = ask{peerURL, time.Now(), lost, why}
 	q.mu.Unlock()
 	if !known {
 		select {
@@ -341,7 +343,7 @@ func (q *quorumManager) server(host *api.Host, now time.Time) quorum.Server {
 	note(q.agent, host.Name, meta.IsStatusConditionTrue(host.Status.Conditions, api.HostAgentConnected), now)
 	return quorum.Server{
 		Name: host.Name, Labels: host.Labels, Mode: host.ModeOf(), Agent: q.agent[host.Name], Asks: q.asking[host.Name],
-		Lost: asks && a.lost, Failed: q.failed[host.Name],
+		Lost: asks && a.lost, LostBy: a.why, Failed: q.failed[host.Name],
 	}
 }
 

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 )
 
 // leads waits until one of the servers leads etcd, and has looked at the members, and returns which.
-func (c *crew) leads(but int) (i int, status *control.QuorumStatus) {
+func (c *crew) leads(but int) (i int, status *quorumview.Status) {
 	c.t.Helper()
 	eventually(c.t, func() error {
 		i = slices.IndexFunc(c.servers, func(s *control.Server) bool {
@@ -31,10 +32,10 @@ func TestQuorum_unseen(t *testing.T) {
 	c.leads(-1)
 	eventually(t, func() error { // it looks again any moment
 		c.servers[0].Unlook()
-		_, err := control.Quorum(timeout(t), c.servers[0].Config())
+		_, err := quorumview.Ask(timeout(t), c.servers[0].Config())
 		if c.servers[0].Quorum() != nil || err == nil {
 			err = errors.New("it has looked")
 		}
 		return err
-	}, control.ErrQuorumUnseen)
+	}, quorumview.ErrUnseen)
 }

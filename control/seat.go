@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/control/damaged"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 )
@@ -56,7 +57,7 @@ func (s *Server) serve() {
 			err = s.await()
 		}
 		if err != nil && s.running.Err() == nil {
-			s.failed <- err
+			s.failed <- mender{s}.noteEnd(err)
 			return
 		}
 	}
@@ -88,6 +89,9 @@ func (s *Server) whyFailed(err error) error {
 
 // await asks for a seat until there is one, and takes it.
 func (s *Server) await() error {
+	if s.damage != nil && s.damage.Kept == "" {
+		return mender{s}.replace()
+	}
 	if s.settings.Seat == seatTaking && s.dir.hasLog() {
 		if err := s.take(s.settings.Existing); err != nil || s.member != nil {
 			return err
@@ -125,6 +129,8 @@ func (s *Server) take(existing string) error {
 		return nil //nolint:nilerr // the server is being stopped
 	case errors.Is(err, errUnseated), s.member != nil && s.member.Removed(), s.unseated(s.running):
 		return s.standUp()
+	case errors.As(err, new(*etcd.Damage)):
+		return mender{s}.wait(err)
 	case etcd.Fatal(err):
 		return err
 	}
@@ -158,6 +164,9 @@ func (s *Server) sit(ctx context.Context) error {
 	if err := s.startEtcd(ctx); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	if damage := etcd.Differs(ctx, s.member); damage != nil {
+		return errors.Join(damage, listener.Close())
+	}
 	if err := s.startAPI(ctx, listener); err != nil {
 		return err
 	}
@@ -182,9 +191,10 @@ func (s *Server) sit(ctx context.Context) error {
 		return context.Cause(seatCtx)
 	}
 	s.api.Open()
-	if err := s.setSeat(seatHeld, s.settings.Existing); err != nil {
+	if err := errors.Join(s.setSeat(seatHeld, s.settings.Existing), damaged.Mended(string(s.dir))); err != nil {
 		return err
 	}
+	s.damage = nil
 	s.seated.Go(func() { s.keepBackups(seatCtx, s.backupEvery, s.takeBackup) })
 	s.seated.Go(func() { s.quorum.run(seatCtx) })
 	s.changeSeat(seatCtx)
@@ -282,9 +292,12 @@ func (d dataDir) hasLog() bool {
 
 // openStandby opens the identity of a standby's host, which it got when it joined or held a seat.
 func (s *Server) openStandby() error {
+	if s.host != nil {
+		return s.writeStandbyAdmin()
+	}
 	host, err := endpoints.Open(s.dir.host())
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; %s", err, cureOwn)
 	}
 	s.useHost(host)
 	return s.writeStandbyAdmin()

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/backup"
 	"github.com/holdfast-storage/holdfast/control/join"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 	"github.com/holdfast-storage/holdfast/test/quorumlog"
 )
@@ -135,7 +136,7 @@ func (c *crew) toldOnce(over int) {
 	c.t.Helper()
 	s := c.servers[over]
 	eventually(c.t, func() error {
-		status, err := control.Quorum(timeout(c.t), s.Config())
+		status, err := quorumview.Ask(timeout(c.t), s.Config())
 		if err != nil {
 			return err
 		}
@@ -180,7 +181,7 @@ func TestQuorum_replaced(t *testing.T) {
 	c.standby(0)
 	seated(t, 3, c.servers[1], c.servers[2], c.servers[3])
 	newNamespace(t, newClient(t, c.servers[1].Config()))
-	status, err := control.Quorum(timeout(t), c.servers[1].Config())
+	status, err := quorumview.Ask(timeout(t), c.servers[1].Config())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,12 +20,14 @@ import (
 
 	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/apiserver"
+	"github.com/holdfast-storage/holdfast/control/damaged"
 	"github.com/holdfast-storage/holdfast/control/doors"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/control/led"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
@@ -68,6 +70,8 @@ type Server struct {
 	quorum         *quorumManager
 	quorumSettings quorum.Settings
 	abandoned      bool
+	damage         *damaged.Note // of the files of the member; it stays until they were replaced
+	tellHost       func(name string, config *rest.Config)
 	// failed receives the error that the server cannot go on after.
 	failed chan error
 	// memberMu guards who reads and changes member, quorum, host, holding and changed.
@@ -90,7 +94,8 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	hideKeys(c.DataDir, c.Log)
 	s := &Server{dir: dataDir(c.DataDir), log: c.Log, unlock: unlock, failed: make(chan error, 1), changed: make(chan struct{})}
 	s.running, s.stopBackground = context.WithCancel(context.Background())
-	if err := s.start(ctx, &c); err != nil {
+	if err := (mender{s}).noteEnd(s.start(ctx, &c)); err != nil {
+		mender{s}.linger(ctx, err)
 		s.Stop()
 		return nil, err
 	}
@@ -99,7 +104,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 
 func (s *Server) start(ctx context.Context, c *Config) error {
 	s.backupKeep, s.backupEvery = first(c.BackupKeep, defaultBackupKeep), first(c.BackupEvery, defaultBackupEvery)
-	s.quorumSettings = c.Quorum
+	s.quorumSettings, s.tellHost = c.Quorum, c.Host
 	listener, err := s.prepare(ctx, c)
 	if err != nil {
 		return err
@@ -118,9 +123,12 @@ func (s *Server) start(ctx context.Context, c *Config) error {
 // that is not written down: a disk that comes back with the next start holds the seat still, unless the others gave it away.
 func (s *Server) sitOrWait(ctx context.Context) error {
 	switch {
-	case s.settings.Seat != seatHeld:
+	case s.settings.Seat != seatHeld && (s.settings.Seat != seatTaking || !s.dir.hasLog() || !(mender{s}).find()):
+	case s.damage != nil:
 	case s.dir.lostDatabase() && s.dir.knowsOthers(s.settings):
 		s.log.Warn("this server has lost its copy of the state: asking the other servers for a new one", "missing", s.dir.etcd())
+		s.damage, _ = damaged.Read(string(s.dir)) // it is told as the cause
+	case (mender{s}).find():
 	default:
 		return s.sitFirst(ctx)
 	}
@@ -129,16 +137,13 @@ func (s *Server) sitOrWait(ctx context.Context) error {
 
 // sitFirst takes the seat that the server held when it was stopped. It may have been given to another one meanwhile.
 func (s *Server) sitFirst(ctx context.Context) error {
-	if endpoints.Exists(s.dir.host()) {
-		host, err := endpoints.Open(s.dir.host())
-		if err != nil {
-			return err
-		}
-		if s.believes(host) {
-			s.useHost(host)
-		}
+	if err := (mender{s}).openHost(); err != nil {
+		s.log.Warn("the identity of this server's host is made anew", "error", err)
 	}
 	err := s.sit(ctx)
+	if errors.As(err, new(*etcd.Damage)) {
+		return mender{s}.wait(err)
+	}
 	if err == nil || ctx.Err() != nil || s.seat == nil || s.host == nil {
 		return err
 	}
@@ -221,7 +226,7 @@ func (s *Server) become(ctx context.Context, c *Config, stored *settings) error 
 		return err
 	}
 	if s.identity, err = s.dir.openIdentity(s.settings); err != nil {
-		return err
+		return fmt.Errorf("%w; %s", err, cureShared)
 	}
 	s.loopback = s.identity.config()
 	// A server may wait long for the others.
@@ -373,7 +378,7 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust, s.noteBelief(hosts)),
 			BackupPath:          http.HandlerFunc(s.serveBackup),
 			SeatPath:            http.HandlerFunc(s.serveSeat),
-			QuorumPath:          http.HandlerFunc(s.serveQuorum),
+			quorumview.Path:     http.HandlerFunc(s.serveQuorum),
 			wire.Prefix: &led.Handler{
 				Leader: &s.Leads, Server: s.settings.Name, Client: client, Transport: s.identity.loopback,
 			},

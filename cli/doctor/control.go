@@ -8,7 +8,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -18,7 +18,7 @@ const maxSkew = 30 * time.Second
 // checkQuorum looks at the members of etcd, by their leader's word, and at the servers, by their own. A standby serves nothing, and
 // need not be ready.
 func checkQuorum(f *Facts) []Finding {
-	if errors.Is(f.QuorumErr, control.ErrQuorumUnseen) || f.Quorum != nil && len(f.Quorum.Members) == 0 { // an older leader says the latter
+	if errors.Is(f.QuorumErr, quorumview.ErrUnseen) || f.Quorum != nil && len(f.Quorum.Members) == 0 { // an older leader says the latter
 		return finding(Warn, "the leader of etcd has not observed its members yet: it has just begun to lead", "run 'holdfast doctor' again in some seconds")
 	}
 	if f.Quorum == nil {
@@ -59,7 +59,7 @@ func restingMembers(f *Facts) (names []string) {
 }
 
 // badMembers are the voting members that do not do their part, and the names of their servers.
-func badMembers(q *control.QuorumStatus) (found []Finding, told map[string]bool) {
+func badMembers(q *quorumview.Status) (found []Finding, told map[string]bool) {
 	told = map[string]bool{}
 	for _, m := range q.Members {
 		if m.Voter && m.Problem != "" {

@@ -11,7 +11,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/damaged"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -56,7 +57,7 @@ type Facts struct {
 	// AsHost is set where the servers were asked as this machine's host, which has no kubeconfig: a host may ask whether they are ready, and no more.
 	AsHost bool
 	// Quorum is how the members of etcd are; nil when no server could say, and QuorumErr says why.
-	Quorum    *control.QuorumStatus
+	Quorum    *quorumview.Status
 	QuorumErr error
 	Hosts     []api.Host
 	Clusters  []api.StorageCluster
@@ -114,6 +115,8 @@ type Local struct {
 	Records []string
 	// Twins are the instances that speak as this host, by its agent's word; none while it is one.
 	Twins []instance.Instance
+	// Damage is what the server here has written down of damaged files of etcd; nil without any.
+	Damage *damaged.Note
 	// Snapshot is when the newest backup was taken; zero when there is none.
 	Snapshot time.Time
 	// Problems say what could not be read.
@@ -150,6 +153,7 @@ var checks = []struct {
 	{"keys", true, checkKeys},
 	{"strays", false, checkStrays},
 	{"snapshots", true, ofServers(checkSnapshots)},
+	{"files", true, ofServers(checkDamage)},
 	{"files", true, checkProblems},
 }
 

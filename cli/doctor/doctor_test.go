@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/damaged"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -32,7 +33,7 @@ func healthy() *Facts {
 	cluster.Status.Conditions = []metav1.Condition{{Type: api.ClusterReady, Status: metav1.ConditionTrue}}
 	return &Facts{
 		Now: now, Version: "1", DataDir: "/d", Role: "server", Host: "h1",
-		Quorum: &control.QuorumStatus{Want: 3, Spare: 1, Members: []control.QuorumMember{
+		Quorum: &quorumview.Status{Want: 3, Spare: 1, Members: []quorumview.Member{
 			{Name: "h1", Voter: true, Answers: true}, {Name: "h2", Voter: true, Answers: true}, {Name: "h3", Voter: true, Answers: true},
 		}},
 		Servers:  []Server{{Name: "h1", Known: true, End: now.Add(day)}, {Name: "h2"}, {Name: "h3"}},
@@ -106,12 +107,12 @@ func TestExamine(t *testing.T) {
 			f.Quorum.Members[1].Answers, f.Quorum.Members[1].Problem, f.Servers[1].Err = false, "its disk hangs", down
 		}, Warn, "quorum", "the member of etcd on the server h2: its disk hangs"},
 		{"a learner is being filled", func(f *Facts) {
-			f.Quorum.Members = append(f.Quorum.Members, control.QuorumMember{Name: "h4", Problem: "it is being filled"})
+			f.Quorum.Members = append(f.Quorum.Members, quorumview.Member{Name: "h4", Problem: "it is being filled"})
 			f.Servers = append(f.Servers, Server{Name: "h5", Err: down})
 		}, Warn, "quorum", "the server h5 "},
 		{"no server leads", func(f *Facts) { f.Quorum, f.QuorumErr = nil, down }, Fail, "quorum", "the state of the members of etcd is unknown: connection refused"},
 		{"a new leader", func(f *Facts) {
-			f.Quorum, f.QuorumErr = nil, fmt.Errorf("%w: %w", control.ErrQuorumUnknown, control.ErrQuorumUnseen)
+			f.Quorum, f.QuorumErr = nil, fmt.Errorf("%w: %w", quorumview.ErrUnknown, quorumview.ErrUnseen)
 			f.Servers = append(f.Servers, Server{Name: "h4", Address: "10.0.0.4:7440", Err: down}) // a standby, for all that is known
 		}, Warn, "quorum", "the leader of etcd has not observed its members yet"},
 		{"two servers", func(f *Facts) { f.Servers, f.Quorum.Spare = f.Servers[:2], 0 }, Warn, "quorum", "one more failed member of etcd stops the control plane"},
@@ -150,6 +151,12 @@ func TestExamine(t *testing.T) {
 		{"two machines, said by the leader", func(f *Facts) { f.Hosts[1].Status.Conditions = append(f.Hosts[1].Status.Conditions, twoMachines("h2")) },
 			Fail, "machines", "two machines run as host h2: 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)"},
 		{"leftover", func(f *Facts) { f.Local.Records = append(f.Local.Records, "default.old") }, Warn, "strays", "default.old"},
+		{"damaged files of etcd", func(f *Facts) {
+			f.Local.Damage = &damaged.Note{Time: now, File: "member/snap/db", Problem: "cut off"}
+		}, Fail, "files", "are damaged since"},
+		{"damaged files that were replaced", func(f *Facts) {
+			f.Local.Damage = &damaged.Note{Time: now, File: "member/snap/db", Problem: "cut off", Kept: "etcd.damaged-1"}
+		}, Warn, "files", "got the data of the others"},
 		{"no backup", func(f *Facts) { f.Local.Snapshot = time.Time{} }, Warn, "snapshots", "no backup"},
 		{"old backup", func(f *Facts) { f.Local.Snapshot = now.Add(-3 * day) }, Warn, "snapshots", "is 3 days old"},
 		{"not root", func(f *Facts) { f.Local.Problems = []string{"permission denied"} }, Warn, "files", "permission denied"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/control/damaged"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
@@ -33,6 +34,10 @@ func (f *Facts) lookHere() {
 	f.Local.Records = f.records()
 	f.snapshot()
 	f.twins()
+	var err error
+	if f.Local.Damage, err = damaged.Read(f.DataDir); err != nil {
+		f.problem(err)
+	}
 }
 
 // twins reads what the agent wrote down of another machine that runs as its host.

@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 	"github.com/holdfast-storage/holdfast/platform/store"
 )
@@ -189,7 +190,7 @@ func (s *Source) knownServers(ctx context.Context, f *Facts) {
 func (s *Source) quorum(ctx context.Context, f *Facts) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	f.Quorum, f.QuorumErr = control.Quorum(ctx, s.Config)
+	f.Quorum, f.QuorumErr = quorumview.Ask(ctx, s.Config)
 }
 
 // ask looks whether a server is ready, at its clock and certificate, and at its database.

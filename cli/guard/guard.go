@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/quorumview"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 )
@@ -21,9 +21,9 @@ func Etcd(config *rest.Config, store engine.Store) hosts.Guard {
 		if _, server := host.Labels[api.LabelServer]; !server {
 			return nil, nil
 		}
-		status, err := control.Quorum(ctx, config)
+		status, err := quorumview.Ask(ctx, config)
 		switch {
-		case errors.Is(err, control.ErrQuorumUnseen):
+		case errors.Is(err, quorumview.ErrUnseen):
 			return []hosts.Obstacle{{Wait: "the leader of etcd to check its members"}}, nil
 		case err != nil:
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -28,8 +29,10 @@ type dialer struct {
 	servers func() []string
 	net     net.Dialer
 
-	mu       sync.Mutex
-	good     string
+	mu   sync.Mutex
+	good string
+	// avoid is the server that comes last.
+	avoid    string
 	failures int
 	// answered is when a server last gave an answer that says that it works.
 	answered time.Time
@@ -70,8 +73,12 @@ func (d *dialer) order() []string {
 	defer d.mu.Unlock()
 	for i, server := range servers {
 		if server == d.good {
-			return append(servers[i:len(servers):len(servers)], servers[:i]...)
+			servers = append(servers[i:len(servers):len(servers)], servers[:i]...)
+			break
 		}
+	}
+	if i := slices.Index(servers, d.avoid); i >= 0 {
+		return append(slices.Delete(slices.Clone(servers), i, i+1), d.avoid)
 	}
 	return servers
 }

@@ -166,7 +166,14 @@ func (s *Servers) Set(servers []string) error {
 func (s *Servers) Prefer(server string) {
 	s.dialer.mu.Lock()
 	defer s.dialer.mu.Unlock()
-	s.dialer.good = server
+	s.dialer.good, s.dialer.avoid = server, ""
+}
+
+// Avoid has a server be the last one that is tried, until it is preferred: its port is open, and it does not serve yet.
+func (s *Servers) Avoid(server string) {
+	s.dialer.mu.Lock()
+	defer s.dialer.mu.Unlock()
+	s.dialer.avoid = server
 }
 
 // Key is the private key of the host whose directory this is. It is made if missing.

@@ -56,10 +56,17 @@ func (h fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 			err = fmt.Errorf("%s: %w", e.Message, cause)
 		}
 	}
-	if errors.Is(err, syscall.ENOSPC) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
 		err = fmt.Errorf("etcd cannot write because its disk is full; free some space, then start the server again: %w", err)
-	} else {
-		err = fmt.Errorf("etcd cannot continue: %w", err)
+	case errors.Is(err, syscall.EIO):
+		err = fmt.Errorf("etcd cannot use its disk, which fails; check 'dmesg', repair or replace the disk, then start the "+
+			"server again: %w", err)
+	case errors.Is(err, syscall.EROFS):
+		err = fmt.Errorf("etcd cannot write because its file system is read-only; check 'dmesg' for the cause, run fsck and "+
+			"mount it again, then start the server again: %w", err)
+	default:
+		err = &brokenError{fmt.Errorf("etcd cannot continue: %w", err)}
 	}
 	select {
 	case h.fatal <- err:

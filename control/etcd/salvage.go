@@ -24,6 +24,11 @@ import (
 // Salvage takes a snapshot of a database that no member runs on: all that the member has seen, also what is in its log alone.
 // It works on a copy of the directory, made beside the snapshot, so that it may be repeated.
 func Salvage(ctx context.Context, dir, path string, c Config) error {
+	// The log may be of use, whatever is wrong with it. A damaged database would end the process.
+	if damage := FindDamage(dir); damage != nil && filepath.Ext(damage.File) != ".snap" && damage.File != logDir {
+		return fmt.Errorf("while reading the database %s: %w; use the data of another server, or restore a backup "+
+			"with 'holdfast restore FILE'", dir, damage)
+	}
 	work := path + ".work"
 	if err := os.RemoveAll(work); err != nil {
 		return err

@@ -2,6 +2,8 @@ package pki
 
 import (
 	"crypto/x509"
+	"errors"
+	"io/fs"
 	"slices"
 	"time"
 )
@@ -24,6 +26,9 @@ func (a *Authority) Ensure(dir, name string, leaf Leaf, now time.Time) (*Pair, e
 		return pair, nil
 	}
 	key, err := LoadOrMakeKey(dir, name)
+	if err != nil && !errors.As(err, new(*fs.PathError)) { // What is there is no key; nobody else has it.
+		key, err = makeKey(dir, name)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -121,11 +121,16 @@ func LoadOrMakeKey(dir, name string) (*ecdsa.PrivateKey, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	return makeKey(dir, name)
+}
+
+func makeKey(dir, name string) (*ecdsa.PrivateKey, error) {
 	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}
-	if text, err = encodeKey(key); err != nil {
+	text, err := encodeKey(key)
+	if err != nil {
 		return nil, err
 	}
 	return key, atomicfile.Write(KeyFile(dir, name), text, 0o600)

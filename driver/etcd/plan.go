@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -155,7 +156,7 @@ func (p *planner) loses(m Member) string {
 	case p.removed(m):
 		return "its Host was removed"
 	case server.Lost && m.Voter:
-		return "its server has lost the data"
+		return strings.TrimSuffix("its server has lost the data: "+server.LostBy, ": ")
 	case m.Voter && p.hangs(m):
 		return fmt.Sprintf("its etcd runs, and has done nothing for %s: its disk hangs, or is too slow", p.Grace)
 	case p.dead(m):

@@ -36,6 +36,8 @@ type Server struct {
 	Removed time.Time
 	// Lost is set when the server says that it has lost the data of its member.
 	Lost bool
+	// LostBy is how, where the server knows it.
+	LostBy string
 	// Failed is when it was last given a seat and did not take it; zero for never.
 	Failed time.Time
 }

@@ -57,8 +57,10 @@ var tests = map[string]struct {
 	// Rare and long scenarios, virtual machines, and failures on top of failures.
 	"TestAdoptLVM":          {full, 350},
 	"TestChaos":             {full, 190},
+	"TestDamagedServer":     {full, 90},
 	"TestEncryptedOSD":      {full, 120},
 	"TestEncryption":        {full, 60},
+	"TestFailedDisk":        {full, 90},
 	"TestFullDisk":          {full, 90},
 	"TestGlusterByHand":     {full, 240},
 	"TestGlusterRepair":     {full, 218},

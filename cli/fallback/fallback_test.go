@@ -1,4 +1,4 @@
-package cli
+package fallback
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFallback: where the server of a machine is down another one is asked, which is told once; where it runs, and where somebody names a server,
-// no other is.
+// TestFallback: where the server of a machine is down another one is asked, which is told once;
+// where it runs, and where somebody names a server, no other is.
 func TestFallback(t *testing.T) {
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,15 +28,16 @@ func TestFallback(t *testing.T) {
 		reaches, says    string
 	}{
 		{"it runs", other, other, []string{gone}, other, ""},
-		{"it is down", gone, gone, []string{gone, other}, other, "cannot reach the server of this machine (" + gone + "): using another server (" + other},
+		{"it is down", gone, gone, []string{gone, other}, other,
+			"cannot reach the server of this machine (" + gone + "): using another server (" + other},
 		{"all are down", gone, gone, []string{gone}, "", ""},
 		{"another one that is named is down", other, gone, []string{other}, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			f := fallback{own: test.own, others: func() []string { return test.others }, out: &out, once: new(sync.Once)}
+			f := Dialer{Own: test.own, Others: func() []string { return test.others }, Out: &out, Once: new(sync.Once)}
 			for range 2 {
-				c, err := f.dial(t.Context(), "tcp", test.asked)
+				c, err := f.Dial(t.Context(), "tcp", test.asked)
 				if (err == nil) != (test.reaches != "") {
 					t.Fatalf("got %v", err)
 				}

@@ -1,0 +1,98 @@
+package noquorum_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/holdfast-storage/holdfast/cli/noquorum"
+)
+
+// hung accepts connections, and says nothing: a server that waits for the others.
+func hung(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// down does not run.
+func down(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// answering answers each question for readiness with a status, and nothing else for as long as the question may last.
+func answering(t *testing.T, status int) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// TestRoundTripper: without a quorum a request ends at once, and names the servers that do not
+// answer; with one it is waited for.
+func TestRoundTripper(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		servers []string
+		lost    bool
+	}{
+		{"one of three runs", []string{answering(t, http.StatusInternalServerError), hung(t), down(t)}, true},
+		{"none of three runs", []string{hung(t), hung(t), down(t)}, true},
+		{"the only one is down", []string{down(t)}, true},
+		{"two elect", []string{
+			answering(t, http.StatusServiceUnavailable), answering(t, http.StatusGatewayTimeout), down(t),
+		}, false},
+		{"one is ready, the others are standbys", []string{answering(t, http.StatusOK), down(t), down(t)}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			config := &rest.Config{Host: "http://" + test.servers[0]}
+			rt := &noquorum.RoundTripper{By: http.DefaultTransport, Look: func(ctx context.Context) *noquorum.Error {
+				return &noquorum.Error{Servers: noquorum.Look(ctx, config, test.servers)}
+			}}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := rt.RoundTrip(r)
+			if err == nil {
+				response.Body.Close()
+			}
+			var lost *noquorum.Error
+			if errors.As(err, &lost) != test.lost || lost != nil && ctx.Err() != nil {
+				t.Fatalf("got %v", err)
+			}
+			for _, server := range test.servers {
+				if lost != nil && !strings.Contains(lost.Error(), server) {
+					t.Errorf("%s is not in: %v", server, lost)
+				}
+			}
+		})
+	}
+}
