@@ -75,12 +75,18 @@ func (e *Error) Error() string {
 		"servers are lost for good, 'holdfast restore'. Storage daemons keep running"
 }
 
-// Look asks servers, as IP:port, all at once whether they are ready.
+// Look asks servers, as IP:port, all at once whether they are ready. Once one is, the others are not waited for.
 func Look(ctx context.Context, config *rest.Config, servers []string) []Server {
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
 	all := make([]Server, len(servers))
 	var asked sync.WaitGroup
 	for i, address := range servers {
-		asked.Go(func() { all[i] = look(ctx, config, address) })
+		asked.Go(func() {
+			if all[i] = look(ctx, config, address); all[i].Err == nil {
+				enough()
+			}
+		})
 	}
 	asked.Wait()
 	return all
@@ -192,6 +198,7 @@ func (t *RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 // unready says whether an answer may mean that there is no quorum.
 func unready(a answer) bool {
 	return a.err != nil || a.response.StatusCode == http.StatusTooManyRequests ||
+		a.response.StatusCode == http.StatusMisdirectedRequest || // it does not lead; nobody may
 		a.response.StatusCode >= http.StatusInternalServerError
 }
 
