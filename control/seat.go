@@ -206,7 +206,7 @@ func (s *Server) leave() {
 	s.changeSeat(nil) //nolint:staticcheck // no context: the seat is not held
 	if s.seat != nil {
 		s.seat.end(errUnseated)
-		s.seated.Wait()
+		etcd.Settle(s.abandoned, s.seated.Wait)
 	}
 	if s.stopAPI != nil {
 		s.stopAPI()

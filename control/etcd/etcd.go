@@ -232,6 +232,17 @@ func (m *Member) close() {
 	m.etcd.Close()
 }
 
+// Settle waits for what used a member to end. After an error that etcd cannot go on after that has
+// an end: the part of it that wrote to the disk is gone with its locks, and a backup, say, waits for
+// them for ever.
+func Settle(failed bool, end func()) {
+	if !failed {
+		end()
+		return
+	}
+	within(stopTimeout, end)
+}
+
 // within says whether f returns in time. It goes on by itself if it does not.
 func within(timeout time.Duration, f func()) bool {
 	done := make(chan struct{})

@@ -133,4 +133,8 @@ func TestWithin(t *testing.T) {
 	if within(time.Millisecond, func() { <-gone }) {
 		t.Error("what waits is taken to have returned")
 	}
+	ended := false
+	if Settle(false, func() { ended = true }); !ended {
+		t.Error("what uses a member that works was not waited for")
+	}
 }
