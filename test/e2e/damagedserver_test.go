@@ -126,7 +126,8 @@ func TestFailedDisk(t *testing.T) {
 	b.quorum(1, "three members", three)
 
 	// While it takes its seat it does not end, but tries again.
-	b.await("the server to hold its seat", func() error { return logged(failing, "this server holds a member of etcd now") })
+	const held = "this server holds a member of etcd now"
+	b.await("the server to hold its seat", func() error { return logged(failing, held) })
 	failing.Run(t, t.Context(), "sh", "-c", "cat /dev/zero >/run/back/filler 2>/dev/null; true")
 	b.await("the server to end", func() error {
 		b.run("host", "label", failing.Name, "disk=bad") // Something is written.
