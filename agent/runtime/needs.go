@@ -53,6 +53,8 @@ const (
 type Capabilities struct {
 	// KeepsChildren is set when Process.KeepChildren is kept.
 	KeepsChildren bool
+	// Once is set when Process.Once is kept.
+	Once bool
 }
 
 // Announcer is a Runtime that lets others see whether a process does its part.
