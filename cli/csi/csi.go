@@ -1,4 +1,5 @@
-// Package csi has the commands that run the parts of the CSI driver. They run in pods; people have no need of them.
+// Package csi has the commands that run the parts of the CSI driver. They run in pods; people have
+// no need of them.
 package csi
 
 import (
@@ -48,8 +49,8 @@ func newController(h Home) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Make, attach, grow and delete volumes",
-		Long: `Serves the controller part of the CSI driver holdfast.io on a socket, for the sidecars of the same pod, until it is
-stopped. It keeps no state: the keys come with each call, from the Secrets that a StorageClass names.`,
+		Long: `Serves the controller part of the CSI driver holdfast.io on a socket until it is stopped, for the sidecars
+of the same pod. It keeps no state: the keys come with each call, from the Secrets that a StorageClass names.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			nodes, err := nodesOf(names, h.REST)
@@ -59,12 +60,14 @@ stopped. It keeps no state: the keys come with each call, from the Secrets that 
 			clients := &rbd.Clients{}
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
-				Endpoint: endpoint, Log: h.Log(), Controller: controller.New(nodes, &rbd.Controller{Clients: clients}),
+				Endpoint: endpoint, Log: h.Log(), Controller: controller.New(nodes,
+					&rbd.Controller{Clients: clients}),
 			})
 		},
 	}
 	cmd.Flags().StringVar(&endpoint, "endpoint", "/csi/csi.sock", "the path of the socket")
-	cmd.Flags().StringSliceVar(&names, "nodes", nil, "the names of all nodes (default: the Nodes of the Kubernetes cluster)")
+	cmd.Flags().StringSliceVar(&names, "nodes", nil,
+		"the names of all nodes (default: the Nodes of the Kubernetes cluster)")
 	return cmd
 }
 
@@ -73,8 +76,8 @@ func newNode(h Home) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "Mount volumes on this node",
-		Long: `Serves the node part of the CSI driver holdfast.io on a socket until it is stopped, and registers it with the kubelet.
-Stopping it unmounts nothing.`,
+		Long: `Serves the node part of the CSI driver holdfast.io on a socket until it is stopped, and registers it with the
+kubelet. Stopping it unmounts nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name, err := nameOf(name)
@@ -98,10 +101,12 @@ Stopping it unmounts nothing.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&endpoint, "endpoint", filepath.Join(socketDir, "csi.sock"), "the path of the socket, the same for the driver and the kubelet")
+	f.StringVar(&endpoint, "endpoint", filepath.Join(socketDir, "csi.sock"),
+		"the path of the socket, the same for the driver and the kubelet")
 	f.StringVar(&name, "node", "", "the name of this node in Kubernetes (default $NODE_NAME, or the host name)")
 	f.StringVar(&dir, "dir", "/var/lib/holdfast/csi", "the directory with what is kept of each volume")
-	f.StringVar(&registration, "registration-dir", "/var/lib/kubelet/plugins_registry", "where the kubelet looks for drivers; empty: it is not told")
+	f.StringVar(&registration, "registration-dir", "/var/lib/kubelet/plugins_registry",
+		"where the kubelet looks for drivers; empty: nothing registers")
 	return cmd
 }
 
@@ -134,7 +139,9 @@ func nodesOf(names []string, config func() (*rest.Config, error)) (controller.No
 
 type given []string
 
-func (g given) Has(_ context.Context, node string) (bool, error) { return slices.Contains(g, node), nil }
+func (g given) Has(_ context.Context, node string) (bool, error) {
+	return slices.Contains(g, node), nil
+}
 
 type cluster struct{ client kubernetes.Interface }
 

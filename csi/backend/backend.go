@@ -1,5 +1,6 @@
-// Package backend is what the CSI driver holdfast.io asks of a storage system: the contract, and the names of volumes.
-// A back end returns errors with gRPC's codes (package status), with sentences for people.
+// Package backend is what the CSI driver holdfast.io asks of a storage system: the contract, and
+// the names of volumes. A back end returns errors with gRPC's codes (package status), with
+// sentences for people.
 package backend
 
 import (
@@ -14,7 +15,8 @@ const DriverName = "holdfast.io"
 // Modes are access modes of CSI.
 type Modes = []csi.VolumeCapability_AccessMode_Mode
 
-// Controller makes volumes, and says which node may have them. Each method may be called again after it was cut off.
+// Controller makes volumes, and says which node may have them. Each method may be called again
+// after it was cut off.
 type Controller interface {
 	// Name is the first part of handles, and the value of the parameter "backend" of a class.
 	Name() string
@@ -54,7 +56,8 @@ type Node interface {
 	Unstage(ctx context.Context, v Volume) error
 	// Grow makes the mounted filesystem as large as the volume is.
 	Grow(ctx context.Context, v Volume) error
-	// Problem is a sentence about a staged volume that does not work, with what to do; empty when all is well.
+	// Problem is a sentence about a staged volume that does not work, with what to do; empty when
+	// all is well.
 	Problem(ctx context.Context, v Volume) string
 }
 

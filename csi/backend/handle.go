@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Handle is what a volume is known by for all its life. It has no addresses in it, because monitors move.
+// Handle is what a volume is known by for all its life. It has no addresses in it, because monitors
+// move.
 type Handle struct {
 	// Backend is the name of the back end.
 	Backend string
@@ -21,7 +22,9 @@ type Handle struct {
 }
 
 // String is the CSI volume id.
-func (h Handle) String() string { return strings.Join([]string{h.Backend, h.Cluster, h.Pool, h.Name}, "/") }
+func (h Handle) String() string {
+	return strings.Join([]string{h.Backend, h.Cluster, h.Pool, h.Name}, "/")
+}
 
 // Parse reads a CSI volume id; ok is false for one that no version of the driver has made.
 func Parse(id string) (h Handle, ok bool) {
@@ -40,9 +43,9 @@ func Parse(id string) (h Handle, ok bool) {
 // safe are names that are safe in paths, in texts and in Ceph.
 var safe = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// NameOf is the volume's name in its pool. It follows from the name that the request has, so that a request that is made
-// again finds what the first one has made. It is the name itself, such as that of the PersistentVolume, where the name is
-// safe and short.
+// NameOf is the volume's name in its pool. It follows from the name that the request has, so that a
+// request that is made again finds what the first one has made. It is the name itself, such as that
+// of the PersistentVolume, where the name is safe and short.
 func NameOf(requested string) string {
 	if safe.MatchString(requested) {
 		return requested

@@ -5,7 +5,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The keys of a Secret that a class names. Where the monitors are is in it, too: Holdfast keeps it up to date.
+// The keys of a Secret that a class names. Where the monitors are is in it, too: Holdfast keeps it
+// up to date.
 const (
 	SecretCluster = "fsid"
 	SecretMons    = "monHost"
@@ -20,7 +21,8 @@ type Secrets map[string]string
 func (s Secrets) Check() error {
 	for _, key := range []string{SecretCluster, SecretMons, SecretUser, SecretKey} {
 		if s[key] == "" {
-			return status.Errorf(codes.InvalidArgument, "the Secret of the StorageClass lacks the key %s; name a Secret with the keys %s, %s, %s and %s",
+			return status.Errorf(codes.InvalidArgument,
+				"the Secret of the StorageClass lacks the key %s; name a Secret with the keys %s, %s, %s and %s",
 				key, SecretCluster, SecretMons, SecretUser, SecretKey)
 		}
 	}

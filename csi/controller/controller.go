@@ -1,5 +1,6 @@
-// Package controller is the controller service of the CSI driver: it makes, publishes, grows and deletes volumes, each by
-// the back end that the volume's id or class names. It keeps nothing itself.
+// Package controller is the controller service of the CSI driver: it makes, publishes, grows and
+// deletes volumes, each by the back end that the volume's id or class names. It keeps nothing
+// itself.
 package controller
 
 import (
@@ -16,7 +17,8 @@ import (
 	"github.com/holdfast-storage/holdfast/csi/turn"
 )
 
-// ParameterBackend is the parameter of a class that names the back end. It may be missing where there is one.
+// ParameterBackend is the parameter of a class that names the back end. It may be missing where
+// there is one.
 const ParameterBackend = "backend"
 
 // Nodes says which nodes there are.
@@ -114,7 +116,8 @@ func refusal(b backend.Controller, capabilities []*csi.VolumeCapability) string 
 		case c.GetMount() == nil:
 			return "the volume capability has no access type; use volumeMode Filesystem"
 		case !slices.Contains(b.Modes(), mode):
-			return "volumes of the back end " + b.Name() + " cannot have the access mode " + mode.String() + "; use one of " + texts(b.Modes())
+			return "volumes of the back end " + b.Name() + " cannot have the access mode " + mode.String() +
+				"; use one of " + texts(b.Modes())
 		}
 	}
 	return ""

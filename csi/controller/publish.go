@@ -47,7 +47,8 @@ func (s *Server) ControllerPublishVolume(
 	return answer, nil
 }
 
-// ControllerUnpublishVolume takes a volume from a node. A volume that is not there is published nowhere.
+// ControllerUnpublishVolume takes a volume from a node. A volume that is not there is published
+// nowhere.
 func (s *Server) ControllerUnpublishVolume(
 	ctx context.Context, r *csi.ControllerUnpublishVolumeRequest,
 ) (*csi.ControllerUnpublishVolumeResponse, error) {

@@ -49,11 +49,14 @@ func (s *Server) creator(r *csi.CreateVolumeRequest) (backend.Controller, error)
 		return nil, status.Error(codes.InvalidArgument, why)
 	}
 	if r.GetVolumeContentSource() != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "the back end %s makes empty volumes alone; leave dataSource out", b.Name())
+		return nil, status.Errorf(codes.InvalidArgument,
+			"the back end %s makes empty volumes alone; leave dataSource out", b.Name())
 	}
 	limits := r.GetCapacityRange()
-	if most, least := limits.GetLimitBytes(), limits.GetRequiredBytes(); most < 0 || least < 0 || most > 0 && most < least {
-		return nil, status.Errorf(codes.OutOfRange, "a volume of at least %d and at most %d bytes cannot be made", least, most)
+	if most, least := limits.GetLimitBytes(),
+		limits.GetRequiredBytes(); most < 0 || least < 0 || most > 0 && most < least {
+		return nil, status.Errorf(codes.OutOfRange,
+			"a volume of at least %d and at most %d bytes cannot be made", least, most)
 	}
 	return b, nil
 }
@@ -92,7 +95,8 @@ func (s *Server) ValidateVolumeCapabilities(
 		return &csi.ValidateVolumeCapabilitiesResponse{Message: why}, nil
 	}
 	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
-		VolumeContext: r.GetVolumeContext(), VolumeCapabilities: r.GetVolumeCapabilities(), Parameters: r.GetParameters(),
+		VolumeContext: r.GetVolumeContext(), VolumeCapabilities: r.GetVolumeCapabilities(),
+		Parameters: r.GetParameters(),
 	}}, nil
 }
 
@@ -120,7 +124,8 @@ func (s *Server) ControllerExpandVolume(
 		return nil, err
 	}
 	if most := limits.GetLimitBytes(); most > 0 && answer.CapacityBytes > most {
-		return nil, status.Errorf(codes.OutOfRange, "the volume has %d bytes, which is above the limit of %d", answer.CapacityBytes, most)
+		return nil, status.Errorf(codes.OutOfRange, "the volume has %d bytes, which is above the limit of %d",
+			answer.CapacityBytes, most)
 	}
 	return answer, nil
 }

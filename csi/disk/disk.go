@@ -1,5 +1,5 @@
-// Package disk puts filesystems on block devices, and mounts and grows them. It makes a filesystem on a device that is
-// empty, and on no other.
+// Package disk puts filesystems on block devices, and mounts and grows them. It makes a filesystem
+// on a device that is empty, and on no other.
 package disk
 
 import (
@@ -26,8 +26,9 @@ const (
 // leastXFS is the smallest device that mkfs.xfs takes.
 const leastXFS = 300 << 20
 
-// Journal remembers, where a power cut does not reach it, that a filesystem is being made. A device that is not empty may be
-// formatted if a filesystem was being made on it: nobody has ever mounted it.
+// Journal remembers, where a power cut does not reach it, that a filesystem is being made. A device
+// that is not empty may be formatted if a filesystem was being made on it: nobody has ever mounted
+// it.
 type Journal interface {
 	Formatting(ctx context.Context) (bool, error)
 	SetFormatting(ctx context.Context, on bool) error
@@ -41,7 +42,8 @@ func Choose(asked string, bytes int64) (string, error) {
 	case asked == "":
 		return XFS, nil
 	case asked == XFS && bytes < leastXFS:
-		return "", status.Errorf(codes.InvalidArgument, "XFS needs a volume of 300 MiB; ask for more, or for the filesystem ext4")
+		return "", status.Errorf(codes.InvalidArgument,
+			"XFS needs a volume of 300 MiB; ask for more, or for the filesystem ext4")
 	case asked == XFS, asked == Ext4:
 		return asked, nil
 	}
@@ -107,8 +109,9 @@ func Grow(device, dir string) error {
 		return nil
 	}
 	if strings.Contains(err.Error(), "Permission denied to resize filesystem") {
-		return status.Errorf(codes.FailedPrecondition, "ext4 at %s cannot grow while it is mounted: this machine does not permit it "+
-			"(CAP_SYS_RESOURCE is missing); use XFS for volumes that grow", dir)
+		return status.Errorf(codes.FailedPrecondition,
+			"ext4 at %s cannot grow while it is mounted: this machine does not permit it "+
+				"(CAP_SYS_RESOURCE is missing); use XFS for volumes that grow", dir)
 	}
 	return fmt.Errorf("growing the filesystem at %s: %w", dir, err)
 }

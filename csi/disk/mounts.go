@@ -41,7 +41,8 @@ func Bind(source, target string, options []string) error {
 	return nil
 }
 
-// Unmount unmounts all that is mounted at a path. Nothing mounted is no error, and neither is a path that is not there.
+// Unmount unmounts all that is mounted at a path. Nothing mounted is no error, and neither is a
+// path that is not there.
 func Unmount(path string) error {
 	for {
 		mounted, err := IsMounted(path)

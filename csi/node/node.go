@@ -1,9 +1,10 @@
-// Package node is the node service of the CSI driver: it has volumes appear on this node, each by the back end that the
-// volume's id names.
+// Package node is the node service of the CSI driver: it has volumes appear on this node, each by
+// the back end that the volume's id names.
 //
-// What the service knows of a volume is in one directory for each volume, in the files of package state, which are
-// written before anything is done and removed when all is undone. A service that was killed at any step, or an earlier
-// one, is therefore followed by one that goes through the same steps again.
+// What the service knows of a volume is in one directory for each volume, in the files of package
+// state, which are written before anything is done and removed when all is undone. A service that
+// was killed at any step, or an earlier one, is therefore followed by one that goes through the
+// same steps again.
 package node
 
 import (
@@ -50,7 +51,9 @@ func (s *Server) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.Nod
 }
 
 // NodeGetCapabilities says what the service can do.
-func (s *Server) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+func (s *Server) NodeGetCapabilities(
+	context.Context, *csi.NodeGetCapabilitiesRequest,
+) (*csi.NodeGetCapabilitiesResponse, error) {
 	answer := &csi.NodeGetCapabilitiesResponse{}
 	for _, t := range []csi.NodeServiceCapability_RPC_Type{
 		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
@@ -66,7 +69,8 @@ func (s *Server) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	return answer, nil
 }
 
-// needs returns InvalidArgument for the first of pairs of a field's name and value whose value is empty.
+// needs returns InvalidArgument for the first of pairs of a field's name and value whose value is
+// empty.
 func needs(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] == "" {

@@ -19,19 +19,26 @@ import (
 const statTimeout = 5 * time.Second
 
 // NodePublishVolume shows a staged volume to a pod.
-func (s *Server) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	err := needs("volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath(), "staging_target_path", r.GetStagingTargetPath())
+func (s *Server) NodePublishVolume(
+	ctx context.Context, r *csi.NodePublishVolumeRequest,
+) (*csi.NodePublishVolumeResponse, error) {
+	err := needs("volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath(), "staging_target_path",
+		r.GetStagingTargetPath())
 	if err != nil {
 		return nil, err
 	}
 	if r.GetVolumeCapability().GetMount() == nil {
-		return nil, status.Error(codes.InvalidArgument, "the request has no volume_capability of the access type mount; use volumeMode Filesystem")
+		return nil, status.Error(codes.InvalidArgument,
+			"the request has no volume_capability of the access type mount; use volumeMode Filesystem")
 	}
 	var options []string
 	if r.GetReadonly() {
 		options = append(options, "ro")
 	}
-	err = s.turns.Do(ctx, r.GetVolumeId(), func() error { return s.publish(r.GetVolumeId(), r.GetTargetPath(), options) })
+	err = s.turns.Do(ctx, r.GetVolumeId(), func() error {
+		return s.publish(r.GetVolumeId(), r.GetTargetPath(),
+			options)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +55,16 @@ func (s *Server) publish(id, target string, options []string) error {
 		return err
 	}
 	if !mounted {
-		return status.Errorf(codes.FailedPrecondition, "volume %s is not mounted at %s; stage it first", id, v.Staging)
+		return status.Errorf(codes.FailedPrecondition, "volume %s is not mounted at %s; stage it first", id,
+			v.Staging)
 	}
 	return disk.Bind(v.Staging, target, options)
 }
 
 // NodeUnpublishVolume undoes NodePublishVolume.
-func (s *Server) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (s *Server) NodeUnpublishVolume(
+	ctx context.Context, r *csi.NodeUnpublishVolumeRequest,
+) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := needs("volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath()); err != nil {
 		return nil, err
 	}
@@ -66,7 +76,9 @@ func (s *Server) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 }
 
 // NodeGetVolumeStats says how full a volume is, and whether it works.
-func (s *Server) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+func (s *Server) NodeGetVolumeStats(
+	ctx context.Context, r *csi.NodeGetVolumeStatsRequest,
+) (*csi.NodeGetVolumeStatsResponse, error) {
 	if err := needs("volume_id", r.GetVolumeId(), "volume_path", r.GetVolumePath()); err != nil {
 		return nil, err
 	}
@@ -130,6 +142,7 @@ func usageOf(s unix.Statfs_t) []*csi.VolumeUsage {
 			Unit: csi.VolumeUsage_BYTES, Total: int64(s.Blocks) * block,
 			Available: int64(s.Bavail) * block, Used: int64(s.Blocks-s.Bfree) * block,
 		},
-		{Unit: csi.VolumeUsage_INODES, Total: int64(s.Files), Available: int64(s.Ffree), Used: int64(s.Files - s.Ffree)},
+		{Unit: csi.VolumeUsage_INODES, Total: int64(s.Files), Available: int64(s.Ffree),
+			Used: int64(s.Files - s.Ffree)},
 	}
 }

@@ -12,12 +12,15 @@ import (
 )
 
 // NodeStageVolume mounts a volume once on the node.
-func (s *Server) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+func (s *Server) NodeStageVolume(
+	ctx context.Context, r *csi.NodeStageVolumeRequest,
+) (*csi.NodeStageVolumeResponse, error) {
 	if err := needs("volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return nil, err
 	}
 	if r.GetVolumeCapability().GetMount() == nil {
-		return nil, status.Error(codes.InvalidArgument, "the request has no volume_capability of the access type mount; use volumeMode Filesystem")
+		return nil, status.Error(codes.InvalidArgument,
+			"the request has no volume_capability of the access type mount; use volumeMode Filesystem")
 	}
 	h, ok := backend.Parse(r.GetVolumeId())
 	b := s.backends[h.Backend]
@@ -26,7 +29,8 @@ func (s *Server) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 	}
 	v := backend.Volume{
 		ID: r.GetVolumeId(), Handle: h, Dir: s.dir(r.GetVolumeId()), Staging: r.GetStagingTargetPath(),
-		FSType: r.GetVolumeCapability().GetMount().GetFsType(), Options: r.GetVolumeCapability().GetMount().GetMountFlags(),
+		FSType:  r.GetVolumeCapability().GetMount().GetFsType(),
+		Options: r.GetVolumeCapability().GetMount().GetMountFlags(),
 		Context: r.GetPublishContext(), Secrets: r.GetSecrets(),
 	}
 	if err := s.turns.Do(ctx, v.ID, func() error { return stage(ctx, b, v) }); err != nil {
@@ -41,7 +45,8 @@ func stage(ctx context.Context, b backend.Node, v backend.Volume) error {
 		return err
 	}
 	if found && (had.Staging != v.Staging || had.FSType != v.FSType || !slices.Equal(had.Options, v.Options)) {
-		return status.Errorf(codes.AlreadyExists, "volume %s is staged at %s in another way; unstage it first", v.ID, had.Staging)
+		return status.Errorf(codes.AlreadyExists, "volume %s is staged at %s in another way; unstage it first",
+			v.ID, had.Staging)
 	}
 	if err := save(v); err != nil {
 		return err
@@ -50,7 +55,9 @@ func stage(ctx context.Context, b backend.Node, v backend.Volume) error {
 }
 
 // NodeUnstageVolume undoes NodeStageVolume. A volume that is not staged is no error.
-func (s *Server) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+func (s *Server) NodeUnstageVolume(
+	ctx context.Context, r *csi.NodeUnstageVolumeRequest,
+) (*csi.NodeUnstageVolumeResponse, error) {
 	if err := needs("volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return nil, err
 	}
@@ -76,7 +83,9 @@ func (s *Server) unstage(ctx context.Context, id string) error {
 }
 
 // NodeExpandVolume makes the filesystem of a staged volume as large as the volume.
-func (s *Server) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+func (s *Server) NodeExpandVolume(
+	ctx context.Context, r *csi.NodeExpandVolumeRequest,
+) (*csi.NodeExpandVolumeResponse, error) {
 	if err := needs("volume_id", r.GetVolumeId(), "volume_path", r.GetVolumePath()); err != nil {
 		return nil, err
 	}

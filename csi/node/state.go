@@ -47,7 +47,8 @@ func write(path string, v any) error {
 	return atomicfile.Write(path, text, 0o600)
 }
 
-// load reads what save wrote. The state is written last and removed first (see forget), so there is no state without keys.
+// load reads what save wrote. The state is written last and removed first (see forget), so there is
+// no state without keys.
 func load(dir string) (v backend.Volume, found bool, err error) {
 	var s state
 	if found, err := read(filepath.Join(dir, stateFile), &s); err != nil || !found {

@@ -44,7 +44,8 @@ func (n *Node) start(ctx context.Context, v backend.Volume) error {
 	if err := disk.Remove(file(v)); err != nil {
 		return err
 	}
-	conf := fmt.Sprintf("[global]\nfsid = %s\nmon_host = %s\nkeyring = /dev/null\nlog_file = /dev/null\nadmin_socket =\n",
+	conf := fmt.Sprintf(
+		"[global]\nfsid = %s\nmon_host = %s\nkeyring = /dev/null\nlog_file = /dev/null\nadmin_socket =\n",
 		v.Handle.Cluster, v.Context[contextMons])
 	for name, text := range map[string]string{confName: conf, keyName: v.Secrets[backend.SecretKey], fileName: ""} {
 		if err := atomicfile.Write(filepath.Join(v.Dir, name), []byte(text), 0o600); err != nil {
@@ -56,22 +57,28 @@ func (n *Node) start(ctx context.Context, v backend.Volume) error {
 		return err
 	}
 	return n.Carriers.Start(ctx, runtime.Process{
-		Name: processOf(v), Command: command, Dir: "/", LogFile: filepath.Join(v.Dir, logName), StopTimeout: carrierStop, Once: true,
-		Needs: runtime.Needs{Privileged: true, Directories: []runtime.Directory{{Path: v.Dir, Mounts: runtime.MountsBoth}}},
+		Name: processOf(v), Command: command, Dir: "/", LogFile: filepath.Join(v.Dir, logName),
+		StopTimeout: carrierStop, Once: true,
+		Needs: runtime.Needs{
+			Privileged: true, Directories: []runtime.Directory{{Path: v.Dir, Mounts: runtime.MountsBoth}},
+		},
 	})
 }
 
 // commandOf is the command of a volume's process. The key is in a file.
 func commandOf(v backend.Volume) ([]string, error) {
 	device, err := json.Marshal(map[string]any{
-		"driver": "rbd", "node-name": "volume", "pool": v.Context[contextPool], "image": v.Handle.Name, "conf": filepath.Join(v.Dir, confName),
-		"user": v.Secrets[backend.SecretUser], "key-secret": "key", "discard": "unmap", "cache": map[string]bool{"direct": true},
+		"driver": "rbd", "node-name": "volume", "pool": v.Context[contextPool], "image": v.Handle.Name,
+		"conf": filepath.Join(v.Dir, confName),
+		"user": v.Secrets[backend.SecretUser], "key-secret": "key", "discard": "unmap",
+		"cache": map[string]bool{"direct": true},
 	})
 	if err != nil {
 		return nil, err
 	}
 	export, err := json.Marshal(map[string]any{
-		"type": "fuse", "id": "volume", "node-name": "volume", "mountpoint": file(v), "writable": true, "allow-other": "off",
+		"type": "fuse", "id": "volume", "node-name": "volume", "mountpoint": file(v), "writable": true,
+		"allow-other": "off",
 	})
 	if err != nil {
 		return nil, err
@@ -86,7 +93,8 @@ func commandOf(v backend.Volume) ([]string, error) {
 	}, nil
 }
 
-// awaitFile waits until the image's file has the image's size. The kernel keeps the size of a file for a second.
+// awaitFile waits until the image's file has the image's size. The kernel keeps the size of a file
+// for a second.
 func (n *Node) awaitFile(ctx context.Context, v backend.Volume, size int64) error {
 	for {
 		info, err := os.Stat(file(v))
@@ -98,7 +106,8 @@ func (n *Node) awaitFile(ctx context.Context, v backend.Volume, size int64) erro
 		}
 		select {
 		case <-ctx.Done():
-			return status.Errorf(codes.DeadlineExceeded, "%s does not show image %s; see whether the Ceph cluster is online", daemon, v.Handle.Name)
+			return status.Errorf(codes.DeadlineExceeded,
+				"%s does not show image %s; see whether the Ceph cluster is online", daemon, v.Handle.Name)
 		case <-time.After(lookEvery):
 		}
 	}

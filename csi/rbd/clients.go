@@ -10,8 +10,8 @@ import (
 // idleTime is how long a connection that nobody uses is kept. Each has a process of its own.
 const idleTime = time.Minute
 
-// Clients are the connections to clusters, by how they are reached: when monitors move, or a key changes, another one is
-// made.
+// Clients are the connections to clusters, by how they are reached: when monitors move, or a key
+// changes, another one is made.
 type Clients struct {
 	// Dial makes a connection; nil means rados.DialImages.
 	Dial func(rados.Config) rados.ImageClient

@@ -19,7 +19,8 @@ import (
 const (
 	// ParameterPool is the name of the pool.
 	ParameterPool = "pool"
-	// ParameterOvercommit, set to "true", has volumes be made that are larger than what the pool has left.
+	// ParameterOvercommit, set to "true", has volumes be made that are larger than what the pool
+	// has left.
 	ParameterOvercommit = "overcommit"
 )
 
@@ -53,7 +54,9 @@ func (*Controller) Modes() backend.Modes {
 }
 
 // Create implements backend.Controller.
-func (c *Controller) Create(ctx context.Context, secrets backend.Secrets, r backend.Request) (backend.Handle, int64, error) {
+func (c *Controller) Create(
+	ctx context.Context, secrets backend.Secrets, r backend.Request,
+) (backend.Handle, int64, error) {
 	bytes, err := sizeFor(r)
 	if err != nil {
 		return backend.Handle{}, 0, err
@@ -72,7 +75,9 @@ func (c *Controller) Create(ctx context.Context, secrets backend.Secrets, r back
 		return backend.Handle{}, 0, status.Errorf(codes.InvalidArgument,
 			"Ceph has no pool %q; correct the parameter %s of the StorageClass", name, ParameterPool)
 	}
-	h := backend.Handle{Backend: Name, Cluster: secrets[backend.SecretCluster], Pool: strconv.FormatInt(p.Number, 10), Name: r.Name}
+	h := backend.Handle{
+		Backend: Name, Cluster: secrets[backend.SecretCluster], Pool: strconv.FormatInt(p.Number, 10), Name: r.Name,
+	}
 	bytes, err = makeOrFind(ctx, rbd.In(client, p.Number), p, r, bytes)
 	return h, bytes, told(err)
 }
@@ -88,7 +93,8 @@ func sizeFor(r backend.Request) (int64, error) {
 	}
 	bytes = max((bytes+mib-1)/mib*mib, smallestSize)
 	if r.Limit > 0 && bytes > r.Limit {
-		return 0, status.Errorf(codes.OutOfRange, "the smallest volume that fits has %s, which is above the limit of %s",
+		return 0, status.Errorf(codes.OutOfRange,
+			"the smallest volume that fits has %s, which is above the limit of %s",
 			backend.Bytes(bytes), backend.Bytes(r.Limit))
 	}
 	return bytes, nil
@@ -99,7 +105,8 @@ func makeOrFind(ctx context.Context, images *rbd.Pool, p pool, r backend.Request
 	have, err := images.Size(ctx, r.Name)
 	switch {
 	case err == nil && (int64(have) < r.Bytes || r.Limit > 0 && int64(have) > r.Limit):
-		return 0, status.Errorf(codes.AlreadyExists, "there is a volume %s already, of %s", r.Name, backend.Bytes(int64(have)))
+		return 0, status.Errorf(codes.AlreadyExists, "there is a volume %s already, of %s", r.Name,
+			backend.Bytes(int64(have)))
 	case err == nil:
 		return int64(have), nil
 	case !rbd.IsMissing(err):
@@ -122,7 +129,8 @@ func makeOrFind(ctx context.Context, images *rbd.Pool, p pool, r backend.Request
 	return bytes, err
 }
 
-// Delete implements backend.Controller. The image goes to the trash in a moment, and a manager empties the trash.
+// Delete implements backend.Controller. The image goes to the trash in a moment, and a manager
+// empties the trash.
 func (c *Controller) Delete(ctx context.Context, secrets backend.Secrets, h backend.Handle) error {
 	images, client, done, err := inPool(c.Clients, secrets, h)
 	if err != nil {
@@ -135,13 +143,15 @@ func (c *Controller) Delete(ctx context.Context, secrets backend.Secrets, h back
 	}
 	node, err := images.Note(ctx, h.Name, noteNode)
 	if err == nil && node != "" {
-		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to node %s; detach it first", h.Name, node)
+		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to node %s; detach it first",
+			h.Name, node)
 	}
 	if err == nil {
 		err = images.MoveToTrash(ctx, h.Name)
 	}
 	if errors.Is(err, syscall.EBUSY) {
-		return status.Errorf(codes.FailedPrecondition, "volume %s is open%s; it can be deleted when it is closed", h.Name, by(ctx, images, h.Name))
+		return status.Errorf(codes.FailedPrecondition,
+			"volume %s is open%s; it can be deleted when it is closed", h.Name, by(ctx, images, h.Name))
 	}
 	if err != nil && !rbd.IsMissing(err) {
 		return told(err)
@@ -149,7 +159,8 @@ func (c *Controller) Delete(ctx context.Context, secrets backend.Secrets, h back
 	return emptyTrash(ctx, client, images, p.Name, h.Name)
 }
 
-// emptyTrash asks the manager to remove what the trash has of a name, also what an earlier Delete has put there.
+// emptyTrash asks the manager to remove what the trash has of a name, also what an earlier Delete
+// has put there.
 func emptyTrash(ctx context.Context, client rados.Client, images *rbd.Pool, pool, name string) error {
 	trash, err := images.Trash(ctx)
 	if err != nil {
@@ -159,7 +170,8 @@ func emptyTrash(ctx context.Context, client rados.Client, images *rbd.Pool, pool
 		if t.Name != name {
 			continue
 		}
-		_, err := client.Mgr(ctx, map[string]any{"prefix": "rbd task add trash remove", "image_id_spec": pool + "/" + t.ID}, nil)
+		_, err := client.Mgr(ctx, map[string]any{"prefix": "rbd task add trash remove",
+			"image_id_spec": pool + "/" + t.ID}, nil)
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
 			return told(err)
 		}
@@ -189,7 +201,9 @@ func (c *Controller) Find(ctx context.Context, secrets backend.Secrets, h backen
 }
 
 // Grow implements backend.Controller.
-func (c *Controller) Grow(ctx context.Context, secrets backend.Secrets, h backend.Handle, bytes int64) (int64, error) {
+func (c *Controller) Grow(
+	ctx context.Context, secrets backend.Secrets, h backend.Handle, bytes int64,
+) (int64, error) {
 	images, client, done, err := inPool(c.Clients, secrets, h)
 	if err != nil {
 		return 0, err

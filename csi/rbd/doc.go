@@ -1,10 +1,11 @@
-// Package rbd is the back end of the CSI driver for images of Ceph. Controller makes them by librbd. Node has them appear
-// as devices without a kernel module: one qemu-storage-daemon for each volume shows the image as a file (FUSE), and a loop
-// device makes a disk of the file.
+// Package rbd is the back end of the CSI driver for images of Ceph. Controller makes them by
+// librbd. Node has them appear as devices without a kernel module: one qemu-storage-daemon for each
+// volume shows the image as a file (FUSE), and a loop device makes a disk of the file.
 //
-// Two notes in an image's own metadata say where it is in use: noteNode, the node that it was published to, and
-// noteClient, the address of the very client that has it open, which is written before anything is written to the image.
-// Fencing goes by them: a client that was cut off is no watcher of the image any more after 30 seconds, while it lives.
+// Two notes in an image's own metadata say where it is in use: noteNode, the node that it was
+// published to, and noteClient, the address of the very client that has it open, which is written
+// before anything is written to the image. Fencing goes by them: a client that was cut off is no
+// watcher of the image any more after 30 seconds, while it lives.
 package rbd
 
 import (
@@ -66,7 +67,8 @@ func inPool(c *Clients, secrets backend.Secrets, h backend.Handle) (*rbd.Pool, r
 		return nil, nil, nil, status.Errorf(codes.NotFound, "there is no volume %s: it names no pool", h)
 	}
 	return nil, nil, nil, status.Errorf(codes.FailedPrecondition,
-		"volume %s is of the Ceph cluster %s, and the Secret is of the cluster %s; correct the Secret", h, h.Cluster, secrets[backend.SecretCluster])
+		"volume %s is of the Ceph cluster %s, and the Secret is of the cluster %s; correct the Secret", h,
+		h.Cluster, secrets[backend.SecretCluster])
 }
 
 // told gives an error of Ceph's its code.

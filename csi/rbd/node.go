@@ -108,12 +108,14 @@ func noteTheClient(ctx context.Context, images *rbd.Pool, v backend.Volume) erro
 		return told(err)
 	}
 	if len(watchers) != 1 {
-		return status.Errorf(codes.Unavailable, "image %s has %d clients, and can have one; the call is made again", v.Handle.Name, len(watchers))
+		return status.Errorf(codes.Unavailable,
+			"image %s has %d clients, and can have one; the call is made again", v.Handle.Name, len(watchers))
 	}
 	return told(images.SetNote(ctx, v.Handle.Name, noteClient, watchers[0].Address))
 }
 
-// awaitWatchers waits until as many clients have the image open. One that was cut off counts for 30 seconds more.
+// awaitWatchers waits until as many clients have the image open. One that was cut off counts for 30
+// seconds more.
 func awaitWatchers(ctx context.Context, images *rbd.Pool, v backend.Volume, wanted int) error {
 	for {
 		watchers, err := images.Watchers(ctx, v.Handle.Name)
@@ -206,10 +208,12 @@ func (n *Node) Problem(_ context.Context, v backend.Volume) string {
 	if s, _ := n.Carriers.State(processOf(v)); s.Running {
 		return ""
 	}
-	return "the process " + processOf(v) + " that carries the volume has ended, so that all reads and writes fail; delete the pod that uses the volume"
+	return "the process " + processOf(v) + " that carries the volume has ended, so that all reads and writes fail; " +
+		"delete the pod that uses the volume"
 }
 
-// journal keeps the note that a filesystem is being made in the image itself: another node may be the next to look.
+// journal keeps the note that a filesystem is being made in the image itself: another node may be
+// the next to look.
 type journal struct {
 	images *rbd.Pool
 	image  string

@@ -68,6 +68,7 @@ func (p pool) hasRoom(bytes int64) error {
 		return nil
 	}
 	return status.Errorf(codes.ResourceExhausted,
-		"the volume needs %s and the pool %s has %s left; add storage, ask for less, or set the parameter %s of the StorageClass to \"true\"",
+		"the volume needs %s and the pool %s has %s left; add storage, ask for less, "+
+			"or set the parameter %s of the StorageClass to \"true\"",
 		backend.Bytes(bytes), p.Name, backend.Bytes(p.Free), ParameterOvercommit)
 }

@@ -12,7 +12,9 @@ import (
 )
 
 // Publish implements backend.Controller. It notes the node in the image.
-func (c *Controller) Publish(ctx context.Context, secrets backend.Secrets, h backend.Handle, node string) (map[string]string, error) {
+func (c *Controller) Publish(
+	ctx context.Context, secrets backend.Secrets, h backend.Handle, node string,
+) (map[string]string, error) {
 	images, client, done, err := inPool(c.Clients, secrets, h)
 	if err != nil {
 		return nil, err
@@ -24,7 +26,8 @@ func (c *Controller) Publish(ctx context.Context, secrets backend.Secrets, h bac
 	}
 	if noted != "" && noted != node {
 		return nil, status.Errorf(codes.FailedPrecondition,
-			"volume %s is attached to node %s, and one node at a time can have it; delete the pod there", h.Name, noted)
+			"volume %s is attached to node %s, and one node at a time can have it; delete the pod there", h.Name,
+			noted)
 	}
 	p, found, err := findPool(ctx, client, func(p pool) bool { return strconv.FormatInt(p.Number, 10) == h.Pool })
 	if err != nil {
@@ -63,7 +66,8 @@ func (c *Controller) Unpublish(ctx context.Context, secrets backend.Secrets, h b
 	}
 	if client != "" {
 		return status.Errorf(codes.FailedPrecondition,
-			"volume %s is still open on node %s by the client %s; it can be detached when the node has unmounted it", h.Name, noted, client)
+			"volume %s is still open on node %s by the client %s; it can be detached when the node has unmounted it",
+			h.Name, noted, client)
 	}
 	return told(images.RemoveNote(ctx, h.Name, noteNode))
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/csi/backend"
 )
 
-// register serves the kubelet's question for the driver, on a socket in the directory that the kubelet watches.
+// register serves the kubelet's question for the driver, on a socket in the directory that the
+// kubelet watches.
 func register(ctx context.Context, cfg Config) error {
 	s := grpc.NewServer()
 	registration.RegisterRegistrationServer(s, registrar{endpoint: cfg.KubeletEndpoint, log: cfg.Log})
@@ -28,7 +29,8 @@ type registrar struct {
 // GetInfo says what the driver is.
 func (r registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{
-		Type: registration.CSIPlugin, Name: backend.DriverName, Endpoint: r.endpoint, SupportedVersions: []string{"1.0.0"},
+		Type: registration.CSIPlugin, Name: backend.DriverName, Endpoint: r.endpoint,
+		SupportedVersions: []string{"1.0.0"},
 	}, nil
 }
 

@@ -1,4 +1,5 @@
-// Package server serves the parts of the CSI driver on Unix sockets, and registers the node's part with the kubelet.
+// Package server serves the parts of the CSI driver on Unix sockets, and registers the node's part
+// with the kubelet.
 package server
 
 import (
@@ -89,7 +90,8 @@ func serve(ctx context.Context, s *grpc.Server, socket string) error {
 	return nil
 }
 
-// intercept gives each call a deadline and each error a code, and logs errors. Requests are not logged: they have keys.
+// intercept gives each call a deadline and each error a code, and logs errors. Requests are not
+// logged: they have keys.
 func intercept(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)

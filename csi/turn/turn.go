@@ -15,8 +15,9 @@ type Turns struct {
 	busy map[string]bool
 }
 
-// Do calls f unless a call for the volume is under way: that is an error of the code Aborted, as CSI wants it. When ctx
-// ends first, Do returns, and the volume's turn lasts until f has returned: f may hang in the kernel.
+// Do calls f unless a call for the volume is under way: that is an error of the code Aborted, as
+// CSI wants it. When ctx ends first, Do returns, and the volume's turn lasts until f has returned:
+// f may hang in the kernel.
 func (t *Turns) Do(ctx context.Context, volume string, f func() error) error {
 	if !t.take(volume) {
 		return status.Errorf(codes.Aborted, "an earlier call for volume %s is under way; call again", volume)

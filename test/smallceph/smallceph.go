@@ -1,6 +1,6 @@
-// Package smallceph starts a real Ceph of one monitor, one manager and one OSD in a file, all on loopback, in a few
-// seconds. It is for tests of what talks to Ceph, and needs no Holdfast. A test that uses it calls rados.MaybeServe in
-// TestMain.
+// Package smallceph starts a real Ceph of one monitor, one manager and one OSD in a file, all on
+// loopback, in a few seconds. It is for tests of what talks to Ceph, and needs no Holdfast. A test
+// that uses it calls rados.MaybeServe in TestMain.
 package smallceph
 
 import (
@@ -43,7 +43,8 @@ func Start(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, dir: t.TempDir()}
 	c.Config = rados.Config{
-		FSID: uuid.NewString(), MonHost: fmt.Sprintf("[v2:127.0.0.1:%d]", freePort(t)), Entity: "client.admin", Key: c.newKey(),
+		FSID: uuid.NewString(), MonHost: fmt.Sprintf("[v2:127.0.0.1:%d]", freePort(t)), Entity: "client.admin",
+		Key: c.newKey(),
 	}
 	c.startMon()
 	c.client = rados.DialImages(c.Config)
@@ -113,16 +114,20 @@ func (c *Cluster) Mon(command map[string]any) []byte {
 func (c *Cluster) Key(entity string, caps ...string) string {
 	c.t.Helper()
 	var made []struct{ Key string }
-	c.read(c.Mon(map[string]any{"prefix": "auth get-or-create", "entity": entity, "caps": caps, "format": "json"}), &made)
+	c.read(c.Mon(map[string]any{"prefix": "auth get-or-create", "entity": entity, "caps": caps,
+		"format": "json"}), &made)
 	return made[0].Key
 }
 
 func (c *Cluster) startMon() {
-	c.write("keyring", "[mon.]\n\tkey = "+c.newKey()+"\n\tcaps mon = \"allow *\"\n[client.admin]\n\tkey = "+c.Config.Key+
-		"\n\tcaps mon = \"allow *\"\n\tcaps mgr = \"allow *\"\n\tcaps osd = \"allow *\"\n")
-	c.write("ceph.conf", strings.NewReplacer("FSID", c.Config.FSID, "MONHOST", c.Config.MonHost, "DIR", c.dir).Replace(conf))
+	c.write("keyring",
+		"[mon.]\n\tkey = "+c.newKey()+"\n\tcaps mon = \"allow *\"\n[client.admin]\n\tkey = "+c.Config.Key+
+			"\n\tcaps mon = \"allow *\"\n\tcaps mgr = \"allow *\"\n\tcaps osd = \"allow *\"\n")
+	c.write("ceph.conf", strings.NewReplacer("FSID", c.Config.FSID, "MONHOST", c.Config.MonHost, "DIR",
+		c.dir).Replace(conf))
 	monmap, keyring := c.path("monmap"), c.path("keyring")
-	c.run("monmaptool", "--create", "--fsid", c.Config.FSID, "--addv", "a", c.Config.MonHost, "--set-min-mon-release", "16", monmap)
+	c.run("monmaptool", "--create", "--fsid", c.Config.FSID, "--addv", "a", c.Config.MonHost,
+		"--set-min-mon-release", "16", monmap)
 	c.run("ceph-mon", "-c", c.path("ceph.conf"), "--mkfs", "-i", "a", "--monmap", monmap, "--keyring", keyring)
 	c.start("ceph-mon", "-i", "a", "--keyring", keyring)
 }
@@ -142,7 +147,8 @@ func (c *Cluster) startOSD() {
 	}
 	c.write("osd/keyring", "[osd.0]\n\tkey = "+key+"\n")
 	c.run("truncate", "-s", fmt.Sprint(osdSize), c.path("osd/block"))
-	c.run("ceph-osd", "-c", c.path("ceph.conf"), "-i", "0", "--mkfs", "--osd-uuid", id, "--no-mon-config", "--keyring", c.path("osd/keyring"))
+	c.run("ceph-osd", "-c", c.path("ceph.conf"), "-i", "0", "--mkfs", "--osd-uuid", id, "--no-mon-config",
+		"--keyring", c.path("osd/keyring"))
 	c.osd = c.start("ceph-osd", "-i", "0", "--keyring", c.path("osd/keyring"))
 	c.await("the OSD to be up", func() bool {
 		var stat struct {
@@ -167,6 +173,8 @@ osd_pool_default_min_size = 1
 mon_allow_pool_size_one = true
 mon_max_pg_per_osd = 1000
 osd_memory_target = 939524096
+mgr_stats_period = 1
+osd_mon_report_interval = 1
 mon_osd_full_ratio = 0.99
 mon_osd_nearfull_ratio = 0.98
 mon_osd_backfillfull_ratio = 0.98
@@ -176,6 +184,7 @@ mon_cluster_log_file = DIR/cluster.log
 mon_data_avail_crit = 1
 [mgr]
 mgr_data = DIR/mgr
+mgr_tick_period = 1
 [osd]
 osd_data = DIR/osd
 `
@@ -183,7 +192,8 @@ osd_data = DIR/osd
 // start runs a daemon until the test ends.
 func (c *Cluster) start(name string, args ...string) *exec.Cmd {
 	c.t.Helper()
-	cmd := exec.Command(name, append([]string{"-f", "-c", c.path("ceph.conf")}, args...)...) //nolint:noctx // it runs until the test ends
+	cmd := exec.Command(name, append([]string{"-f", "-c", c.path("ceph.conf")},
+		args...)...) //nolint:noctx // it runs until the test ends
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -191,7 +201,8 @@ func (c *Cluster) start(name string, args ...string) *exec.Cmd {
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		if log, err := os.ReadFile(c.path(strings.TrimPrefix(name, "ceph-") + "." + args[1] + ".log")); err == nil && c.t.Failed() {
+		if log, err := os.ReadFile(c.path(strings.TrimPrefix(name,
+			"ceph-") + "." + args[1] + ".log")); err == nil && c.t.Failed() {
 			c.t.Logf("%s:\n%s", name, log[max(0, len(log)-2000):])
 		}
 	})

@@ -9,7 +9,8 @@ import (
 // libraryName is librbd's soname. It has been the same since Ceph 0.48.
 const libraryName = "librbd.so.1"
 
-// Library holds the functions of librbd, and those of librados that give it a pool. They block the calling thread.
+// Library holds the functions of librbd, and those of librados that give it a pool. They block the
+// calling thread.
 type Library struct {
 	poolOpen  func(cluster uintptr, pool int64, io *uintptr) int32
 	poolClose func(io uintptr)

@@ -9,7 +9,8 @@ import (
 // mostText bounds what is read of a text of librbd's.
 const mostText = 1 << 16
 
-// The lists of librbd are asked with room for some, and again with the room that it says they take (ERANGE).
+// The lists of librbd are asked with room for some, and again with the room that it says they take
+// (ERANGE).
 const roomAtFirst = 16
 
 func (l *Library) trash(io uintptr) (any, syscall.Errno) {

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// Asker sends a command to librbd, as rados.ImageClient does. Its errors compare with errnos by errors.Is.
+// Asker sends a command to librbd, as rados.ImageClient does. Its errors compare with errnos by
+// errors.Is.
 type Asker interface {
 	RBD(ctx context.Context, command any) ([]byte, error)
 }
@@ -39,12 +40,14 @@ func (p *Pool) Grow(ctx context.Context, image string, bytes uint64) error {
 	return p.ask(ctx, command{Prefix: resize, Image: image, Size: bytes}, nil)
 }
 
-// Remove removes an image at once, also what a Create that was cut off has left. It takes as long as the image is large.
+// Remove removes an image at once, also what a Create that was cut off has left. It takes as long
+// as the image is large.
 func (p *Pool) Remove(ctx context.Context, image string) error {
 	return p.ask(ctx, command{Prefix: remove, Image: image}, nil)
 }
 
-// MoveToTrash takes an image out of its pool in a moment. A client that has the image open: syscall.EBUSY.
+// MoveToTrash takes an image out of its pool in a moment. A client that has the image open:
+// syscall.EBUSY.
 func (p *Pool) MoveToTrash(ctx context.Context, image string) error {
 	return p.ask(ctx, command{Prefix: moveToTrash, Image: image}, nil)
 }
@@ -56,8 +59,8 @@ func (p *Pool) Trash(ctx context.Context) ([]Trashed, error) {
 	return all, err
 }
 
-// Watchers lists the clients that have an image open for writing. A client that was cut off stays in the list for about 30
-// seconds.
+// Watchers lists the clients that have an image open for writing. A client that was cut off stays
+// in the list for about 30 seconds.
 func (p *Pool) Watchers(ctx context.Context, image string) ([]Watcher, error) {
 	var all []Watcher
 	err := p.ask(ctx, command{Prefix: listWatchers, Image: image}, &all)

@@ -97,7 +97,8 @@ func suiteOfNotes(ctx context.Context, t *testing.T, p *rbd.Pool) {
 	}
 }
 
-// hangs shows that a call ends at its deadline when an OSD answers nothing, and that later calls are answered again.
+// hangs shows that a call ends at its deadline when an OSD answers nothing, and that later calls
+// are answered again.
 func hangs(t *testing.T, ceph *smallceph.Cluster) {
 	p := rbd.In(ceph.Client(), ceph.Pool("others"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -9,15 +9,16 @@ import (
 const (
 	// optionFeatures is RBD_IMAGE_OPTION_FEATURES.
 	optionFeatures = 1
-	// features are those that Ceph gives new images itself: layering (1), exclusive-lock (4), object-map (8), fast-diff (16)
-	// and deep-flatten (32). Each client that can map images of Ceph 16 knows them.
+	// features are those that Ceph gives new images itself: layering (1), exclusive-lock (4),
+	// object-map (8), fast-diff (16) and deep-flatten (32). Each client that can map images of Ceph
+	// 16 knows them.
 	features = 1 | 4 | 8 | 16 | 32
 	// byUser is RBD_TRASH_IMAGE_SOURCE_USER.
 	byUser = 0
 )
 
-// Do carries out a command for a cluster that librados is connected to by handle. The errno is positive, and zero on
-// success.
+// Do carries out a command for a cluster that librados is connected to by handle. The errno is
+// positive, and zero on success.
 func (l *Library) Do(handle uintptr, cmd []byte) (out []byte, status string, errno syscall.Errno) {
 	var c command
 	if err := json.Unmarshal(cmd, &c); err != nil {

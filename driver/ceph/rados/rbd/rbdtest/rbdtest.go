@@ -1,4 +1,5 @@
-// Package rbdtest is librbd with pools in memory, for tests. The suite of package rbd holds it to what librbd answers.
+// Package rbdtest is librbd with pools in memory, for tests. The suite of package rbd holds it to
+// what librbd answers.
 package rbdtest
 
 import (
