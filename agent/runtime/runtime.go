@@ -27,8 +27,8 @@ type Process struct {
 	// Without it they are killed; a runtime whose Capabilities say so kills them always.
 	KeepChildren bool
 	// Once keeps a process from being started again after its end, whoever asked for the end: it
-	// stays known, as not running, until it is stopped. It is for a runtime whose Capabilities have
-	// Once.
+	// stays known, as not running, until it is stopped. A runtime whose Capabilities lack Once
+	// starts it again all the same.
 	Once bool `json:",omitempty"`
 	// Of is the daemon that the process belongs to.
 	Of Owner `json:",omitzero"`

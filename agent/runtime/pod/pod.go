@@ -237,7 +237,7 @@ func (r *Runtime) Names() []string {
 func (r *Runtime) Changes() <-chan string { return r.changes.C() }
 
 // Capabilities implements runtime.Runtime: the end of a container ends all of its processes.
-func (r *Runtime) Capabilities() runtime.Capabilities { return runtime.Capabilities{} }
+func (r *Runtime) Capabilities() runtime.Capabilities { return runtime.Capabilities{Once: true} }
 
 // Announce implements runtime.Announcer by the readiness gate of the pod.
 func (r *Runtime) Announce(ctx context.Context, name string, serves bool) error {

@@ -50,18 +50,18 @@ func podOf(cfg *Config, p runtime.Process, restarts int) *corev1.Pod {
 				annotationName: p.Name, annotationProcess: hashOf(p),
 				annotationImage: cfg.Image, annotationRestarts: strconv.Itoa(restarts),
 			},
-			OwnerReferences: ownersOf(p.Of),
+			OwnerReferences: ownersOf(cfg.Node, p.Of),
 		},
 		Spec: corev1.PodSpec{
 			NodeName:    cfg.Node, // no scheduler: it is pinned, also to a node that is cordoned
 			HostNetwork: true, HostPID: cfg.HostPID, DNSPolicy: corev1.DNSClusterFirstWithHostNet,
 			ShareProcessNamespace:         ptr.To(!cfg.HostPID), // the pause process reaps what a daemon leaves
-			RestartPolicy:                 corev1.RestartPolicyAlways,
+			RestartPolicy:                 restartsOf(p),
 			TerminationGracePeriodSeconds: ptr.To(graceOf(p)),
 			PriorityClassName:             cfg.PriorityClass,
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			AutomountServiceAccountToken:  ptr.To(false), EnableServiceLinks: ptr.To(false),
-			ReadinessGates:   []corev1.PodReadinessGate{{ConditionType: ConditionServing}},
+			ReadinessGates:   gatesOf(p),
 			ImagePullSecrets: secretsOf(cfg.PullSecrets),
 			SecurityContext: &corev1.PodSecurityContext{
 				// Without it SELinux refuses host paths to containers that are not privileged.
@@ -79,6 +79,21 @@ func podOf(cfg *Config, p runtime.Process, restarts int) *corev1.Pod {
 		SecurityContext:          securityOf(p.Needs), VolumeMounts: mounts,
 	}}
 	return pod
+}
+
+func restartsOf(p runtime.Process) corev1.RestartPolicy {
+	if p.Once {
+		return corev1.RestartPolicyNever
+	}
+	return corev1.RestartPolicyAlways
+}
+
+// gatesOf are the readiness gates of a pod. Nobody says of a process that runs once whether it serves.
+func gatesOf(p runtime.Process) []corev1.PodReadinessGate {
+	if p.Once {
+		return nil
+	}
+	return []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
 }
 
 // literally has the kubelet take a command as it is: it puts variables in the place of $(NAME), and $ in
@@ -117,16 +132,20 @@ func labelValue(text string) string {
 	return "sha256-" + hex.EncodeToString(sum[:16])
 }
 
-// ownersOf is the Daemon, with which its pod goes. To block its deletion would need rights on its
-// finalizers.
-func ownersOf(of runtime.Owner) []metav1.OwnerReference {
+// ownersOf is the Daemon, or the Node, with which its pod goes. To block its deletion would need
+// rights on its finalizers.
+func ownersOf(node string, of runtime.Owner) []metav1.OwnerReference {
 	if of.UID == "" {
 		return nil
 	}
-	return []metav1.OwnerReference{{
+	owner := metav1.OwnerReference{
 		APIVersion: api.GroupVersion.String(), Kind: "Daemon", Name: of.Name, UID: types.UID(of.UID),
 		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false),
-	}}
+	}
+	if of.Node {
+		owner.APIVersion, owner.Kind, owner.Name = corev1.SchemeGroupVersion.String(), "Node", node
+	}
+	return []metav1.OwnerReference{owner}
 }
 
 // graceOf is StopTimeout in seconds. Zero would take the pod from the API while its process runs.
