@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/csi/backend"
 	"github.com/holdfast-storage/holdfast/csi/controller"
 	"github.com/holdfast-storage/holdfast/csi/node"
@@ -77,7 +76,10 @@ func newNode(h Home) *cobra.Command {
 		Use:   "node",
 		Short: "Mount volumes on this node",
 		Long: `Serves the node part of the CSI driver holdfast.io on a socket until it is stopped, and registers it with the
-kubelet. Stopping it unmounts nothing.`,
+kubelet. Stopping it unmounts nothing.
+
+The processes that carry volumes are pods in the namespace holdfast-volumes if $HOLDFAST_IMAGE is the image of the
+container, and else processes of this machine.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name, err := nameOf(name)
@@ -85,7 +87,7 @@ kubelet. Stopping it unmounts nothing.`,
 				return err
 			}
 			log := h.Log()
-			carriers, err := detached.New(detached.Config{Dir: filepath.Join(dir, "processes"), Log: log})
+			carriers, owner, err := carriersOf(cmd.Context(), h, name, filepath.Join(dir, "processes"), log)
 			if err != nil {
 				return err
 			}
@@ -95,7 +97,8 @@ kubelet. Stopping it unmounts nothing.`,
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Registration: registration, Log: log,
 				Node: node.New(node.Config{
-					Name: name, Dir: dir, Backends: []backend.Node{&rbd.Node{Clients: clients, Carriers: carriers}},
+					Name: name, Dir: dir, Backends: []backend.Node{&rbd.Node{Clients: clients,
+						Carriers: carriers, Owner: owner}},
 				}),
 			})
 		},

@@ -30,11 +30,28 @@ func Find(file string) (device string, err error) {
 		if err != nil {
 			continue // it was detached meanwhile
 		}
-		if strings.TrimSuffix(strings.TrimSpace(string(text)), " (deleted)") == file {
-			return "/dev/" + strings.Split(path, "/")[3], nil
+		device := "/dev/" + strings.Split(path, "/")[3]
+		if strings.TrimSuffix(strings.TrimSpace(string(text)), " (deleted)") == file && isOf(device, file) {
+			return device, nil
 		}
 	}
 	return "", nil
+}
+
+// isOf says whether a device whose file has this name is of this very file. Containers may have
+// files of one name. Of a file that does not answer any more, the name has to do.
+func isOf(device, file string) bool {
+	var st unix.Stat_t
+	if err := unix.Stat(file, &st); err != nil {
+		return true
+	}
+	d, err := os.Open(device)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	info, err := unix.IoctlLoopGetStatus64(int(d.Fd()))
+	return err == nil && info.Device == st.Dev && info.Inode == st.Ino
 }
 
 // Attach makes a device of a file, with direct I/O, or finds the one that an earlier call made.

@@ -56,13 +56,17 @@ func (n *Node) start(ctx context.Context, v backend.Volume) error {
 	if err != nil {
 		return err
 	}
-	return n.Carriers.Start(ctx, runtime.Process{
-		Name: processOf(v), Command: command, Dir: "/", LogFile: filepath.Join(v.Dir, logName),
+	p := runtime.Process{
+		Name: processOf(v), Command: command, Dir: v.Dir, LogFile: filepath.Join(v.Dir, logName),
 		StopTimeout: carrierStop, Once: true,
 		Needs: runtime.Needs{
 			Privileged: true, Directories: []runtime.Directory{{Path: v.Dir, Mounts: runtime.MountsBoth}},
 		},
-	})
+	}
+	if n.Owner != nil {
+		p.Of = n.Owner(v, p.Name)
+	}
+	return n.Carriers.Start(ctx, p)
 }
 
 // commandOf is the command of a volume's process. The key is in a file.

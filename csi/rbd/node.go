@@ -33,6 +33,8 @@ type Node struct {
 	Clients *Clients
 	// Carriers runs a process for each volume.
 	Carriers Carriers
+	// Owner says whose a volume's process is; nil: nobody's.
+	Owner func(v backend.Volume, process string) runtime.Owner
 }
 
 var _ backend.Node = (*Node)(nil)

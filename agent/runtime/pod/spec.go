@@ -23,7 +23,6 @@ import (
 // What pods of daemons carry.
 const (
 	labelManaged = "app.kubernetes.io/managed-by"
-	managedBy    = "holdfast"
 	labelHost    = "holdfast.io/host"
 	labelType    = "holdfast.io/type"
 	labelID      = "holdfast.io/id"
@@ -45,7 +44,7 @@ const (
 func podOf(cfg *Config, p runtime.Process, restarts int) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: p.Of.Namespace, Name: p.Of.Name, Labels: labelsOf(cfg.Node, p.Of),
+			Namespace: p.Of.Namespace, Name: p.Of.Name, Labels: labelsOf(cfg, p.Of),
 			Annotations: map[string]string{
 				annotationName: p.Name, annotationProcess: hashOf(p),
 				annotationImage: cfg.Image, annotationRestarts: strconv.Itoa(restarts),
@@ -116,9 +115,9 @@ func hashOf(p runtime.Process) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func labelsOf(node string, of runtime.Owner) map[string]string {
+func labelsOf(cfg *Config, of runtime.Owner) map[string]string {
 	return map[string]string{
-		labelManaged: managedBy, labelHost: labelValue(node), api.LabelCluster: labelValue(of.Cluster),
+		labelManaged: cfg.ManagedBy, labelHost: labelValue(cfg.Node), api.LabelCluster: labelValue(of.Cluster),
 		labelType: labelValue(of.Type), labelID: labelValue(of.ID),
 	}
 }
