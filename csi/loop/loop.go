@@ -2,6 +2,7 @@
 package loop
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,39 +20,46 @@ const control = "/dev/loop-control"
 // tries bounds how often another process may take the device that was free.
 const tries = 20
 
-// Find returns the loop device of a file, or nothing.
+// Find returns the loop device of a file, or nothing. The kernel's own path of the file is of no
+// use: it is that of the container that attached the file, and says nothing when that container has
+// ended.
 func Find(file string) (device string, err error) {
-	backing, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	backed, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	if err != nil {
 		return "", err
 	}
-	for _, path := range backing {
-		text, err := os.ReadFile(path)
+	var st unix.Stat_t
+	answers := unix.Stat(file, &st) == nil && st.Size > 0
+	for _, path := range backed {
+		device := "/dev/" + strings.Split(path, "/")[3]
+		info, err := statusOf(device)
 		if err != nil {
 			continue // it was detached meanwhile
 		}
-		device := "/dev/" + strings.Split(path, "/")[3]
-		if strings.TrimSuffix(strings.TrimSpace(string(text)), " (deleted)") == file && isOf(device, file) {
+		// Of a file that does not answer any more, the name has to do that it was attached with.
+		if answers && info.Device == st.Dev && info.Inode == st.Ino || !answers && nameIn(info) == nameFor(file) {
 			return device, nil
 		}
 	}
 	return "", nil
 }
 
-// isOf says whether a device whose file has this name is of this very file. Containers may have
-// files of one name. Of a file that does not answer any more, the name has to do.
-func isOf(device, file string) bool {
-	var st unix.Stat_t
-	if err := unix.Stat(file, &st); err != nil {
-		return true
-	}
+func statusOf(device string) (*unix.LoopInfo64, error) {
 	d, err := os.Open(device)
 	if err != nil {
-		return false
+		return nil, err
 	}
 	defer d.Close()
-	info, err := unix.IoctlLoopGetStatus64(int(d.Fd()))
-	return err == nil && info.Device == st.Dev && info.Inode == st.Ino
+	return unix.IoctlLoopGetStatus64(int(d.Fd()))
+}
+
+// nameIn is the name that a device was given, nameFor the one for a file.
+func nameIn(info *unix.LoopInfo64) string {
+	return string(bytes.TrimRight(info.File_name[:], "\x00"))
+}
+
+func nameFor(file string) string {
+	return file[:min(len(file), unix.LO_NAME_SIZE-1)]
 }
 
 // Attach makes a device of a file, with direct I/O, or finds the one that an earlier call made.
@@ -94,7 +102,7 @@ func attach(f *os.File, name string) (string, error) {
 	}
 	defer d.Close()
 	config := unix.LoopConfig{Fd: uint32(f.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_DIRECT_IO}}
-	copy(config.Info.File_name[:len(config.Info.File_name)-1], name)
+	copy(config.Info.File_name[:], nameFor(name))
 	if err := unix.IoctlLoopConfigure(int(d.Fd()), &config); err != nil {
 		return "", fmt.Errorf("attaching %s to %s: %w", name, device, err)
 	}
