@@ -33,7 +33,8 @@ func TestAttach(t *testing.T) {
 	if err := Resize(devices[0]); err != nil {
 		t.Error(err)
 	}
-	if text, err := os.ReadFile("/sys/block/" + filepath.Base(devices[0]) + "/size"); err != nil || string(text) != "4096\n" {
+	text, err := os.ReadFile("/sys/block/" + filepath.Base(devices[0]) + "/size")
+	if err != nil || string(text) != "4096\n" {
 		t.Errorf("the device has %q sectors, %v", text, err)
 	}
 	for range 2 {

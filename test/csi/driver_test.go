@@ -43,7 +43,7 @@ type driver struct {
 	controller csi.ControllerClient
 	nodes      map[string]*exec.Cmd
 	// alive, when not nil, ends the calls to node parts as well.
-	alive context.Context //nolint:containedctx // of a process
+	alive context.Context
 }
 
 // newDriver starts a Ceph and the controller part.
@@ -93,7 +93,7 @@ func (d *driver) run(args ...string) *exec.Cmd {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command("/proc/self/exe") //nolint:noctx // it runs until the test ends
+	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), commandEnv+"="+strings.Join(append([]string{"csi"}, args...), "\n"))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -142,7 +142,7 @@ func (d *driver) checkNothingLeft() {
 		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), d.dir) {
 			d.t.Errorf("%s is left: %s", path, text)
 			_ = exec.Command("losetup", "-d", "/dev/"+strings.Split(path,
-				"/")[3]).Run() //nolint:noctx // it takes a moment
+				"/")[3]).Run()
 		}
 	}
 	for _, pattern := range []string{"dir-*/processes/*", "dir-*/????????????????"} {
@@ -164,7 +164,7 @@ func (d *driver) killCarriers() {
 		if err == nil && strings.Contains(string(text), "qemu-storage-daemon") && strings.Contains(string(text),
 			d.dir) {
 			d.t.Errorf("a process is left: %s", strings.ReplaceAll(string(text), "\x00", " "))
-			_ = exec.Command("kill", "-9", strings.Split(path, "/")[2]).Run() //nolint:noctx // it takes a moment
+			_ = exec.Command("kill", "-9", strings.Split(path, "/")[2]).Run()
 		}
 	}
 }

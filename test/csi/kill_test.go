@@ -87,7 +87,7 @@ func (d *driver) killedAt(at int) bool {
 // mortal starts a node part that kills itself at a point.
 func (d *driver) mortal(at int) *exec.Cmd {
 	d.t.Helper()
-	cmd := exec.Command("/proc/self/exe") //nolint:noctx // it kills itself, or is killed
+	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", killEnv, d.dir, at))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	d.must(cmd.Start())

@@ -192,8 +192,8 @@ osd_data = DIR/osd
 // start runs a daemon until the test ends.
 func (c *Cluster) start(name string, args ...string) *exec.Cmd {
 	c.t.Helper()
-	cmd := exec.Command(name, append([]string{"-f", "-c", c.path("ceph.conf")},
-		args...)...) //nolint:noctx // it runs until the test ends
+	args = append([]string{"-f", "-c", c.path("ceph.conf")}, args...)
+	cmd := exec.Command(name, args...) //nolint:noctx // it runs until the test ends
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -201,8 +201,8 @@ func (c *Cluster) start(name string, args ...string) *exec.Cmd {
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		if log, err := os.ReadFile(c.path(strings.TrimPrefix(name,
-			"ceph-") + "." + args[1] + ".log")); err == nil && c.t.Failed() {
+		log, err := os.ReadFile(c.path(strings.TrimPrefix(name, "ceph-") + "." + args[4] + ".log"))
+		if err == nil && c.t.Failed() {
 			c.t.Logf("%s:\n%s", name, log[max(0, len(log)-2000):])
 		}
 	})
@@ -249,7 +249,7 @@ func (c *Cluster) run(name string, args ...string) string {
 
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

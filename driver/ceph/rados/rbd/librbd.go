@@ -44,9 +44,9 @@ type Library struct {
 // The structures of librbd.h, on machines of 64 bits.
 type (
 	trashEntry struct {
-		id, name               *byte
-		source                 int32
-		deleted, deferredUntil int64
+		id, name *byte
+		_        int32    // what moved it there
+		_        [2]int64 // since when, and how long it is kept
 	}
 	watcherEntry struct {
 		address *byte
