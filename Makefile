@@ -98,6 +98,7 @@ bin/kube-cluster:
 .PHONY: kube-up
 kube-up: test-deps build bin/kube-cluster ## a Kubernetes of three nodes on this machine, with what 'make build' makes in its image; the first time takes 10 minutes (needs root)
 	hack/kube-tools
+	hack/kube-sidecars
 	hack/kube-image
 	$(BIN)/kube-cluster up
 
@@ -116,6 +117,7 @@ bench: test-deps build bench-leader ## bring-up times of Ceph and of a GlusterFS
 .PHONY: bench-kube
 bench-kube: test-deps build ## Ceph in pods beside Ceph on bare hosts: the time to ONLINE, and the operator at rest (needs root)
 	hack/kube-tools
+	hack/kube-sidecars
 	hack/kube-image
 	go run ./test/kube/bench
 

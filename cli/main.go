@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/cli/csi"
 	"github.com/holdfast-storage/holdfast/cli/versions"
 	"github.com/holdfast-storage/holdfast/internal/version"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -111,6 +113,7 @@ On a new machine:
 		newServer(g), newAgent(g), newOperator(g), newToken(g), newKubeconfig(g),
 		newBackup(g), newRestore(g), newQuorum(g), newDoctor(g), newCA(g),
 		newHost(g), newAction(g), newDaemon(g), newDevice(g), newVolume(g), newRecreate(g), newApply(g), newDelete(g), newGet(g), newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
+		csi.New(csi.Home{Log: func() *slog.Logger { return newLog(g) }, REST: g.clusterConfig}),
 		versions.Command(impatient(g), g.out, g.err),
 	)
 	checkArgs(root)

@@ -8,6 +8,8 @@ type Owner struct {
 	Namespace, Name string
 	// UID tells the Daemon from another one of its name; empty where there is no Daemon.
 	UID string `json:",omitempty"`
+	// Node is set for a process of the node itself, and of no daemon: UID is that of the Node then.
+	Node bool `json:",omitempty"`
 	// Type and ID are the type of the daemon and its name within the type, Cluster the storage
 	// cluster that it is of.
 	Type, ID, Cluster string
@@ -53,6 +55,8 @@ const (
 type Capabilities struct {
 	// KeepsChildren is set when Process.KeepChildren is kept.
 	KeepsChildren bool
+	// Once is set when Process.Once is kept.
+	Once bool
 }
 
 // Announcer is a Runtime that lets others see whether a process does its part.

@@ -26,6 +26,10 @@ type Process struct {
 	// KeepChildren leaves the processes alone that this one started, when it ends or is stopped.
 	// Without it they are killed; a runtime whose Capabilities say so kills them always.
 	KeepChildren bool
+	// Once keeps a process from being started again after its end, whoever asked for the end: it
+	// stays known, as not running, until it is stopped. A runtime whose Capabilities lack Once
+	// starts it again all the same.
+	Once bool `json:",omitempty"`
 	// Of is the daemon that the process belongs to.
 	Of Owner `json:",omitzero"`
 	// Needs is what the process needs of the host beyond its own directories.

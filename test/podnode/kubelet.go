@@ -266,6 +266,8 @@ func (p *pod) run() {
 			p.fails(err)
 		} else if !p.serve(c) {
 			return
+		} else if p.is.Spec.RestartPolicy == corev1.RestartPolicyNever {
+			break
 		}
 		if !p.pause(err) {
 			return
@@ -378,7 +380,7 @@ func (p *pod) over() {
 			s.ContainerStatuses = []corev1.ContainerStatus{p.container(corev1.ContainerState{Terminated: p.last}, "")}
 		}
 	})
-	if why != "" && !p.awaitRemoval() {
+	if !p.awaitRemoval() {
 		return
 	}
 	p.k.api.remove(p.is)

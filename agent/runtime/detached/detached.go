@@ -194,7 +194,7 @@ func (r *Runtime) Changes() <-chan string { return r.changes.C() }
 
 // Capabilities implements runtime.Runtime.
 func (r *Runtime) Capabilities() runtime.Capabilities {
-	return runtime.Capabilities{KeepsChildren: true}
+	return runtime.Capabilities{KeepsChildren: true, Once: true}
 }
 
 // Close implements runtime.Runtime.

@@ -169,7 +169,7 @@ func (p *process) ended(reason string) {
 	p.pidfd = nil
 	p.rec.Ended = true
 	p.rec.LastExit = &runtime.Exit{Time: now, Reason: reason, Log: logfile.Tail(p.rec.Process.LogFile, tailSize)}
-	if !p.rec.Stopping {
+	if !p.rec.Stopping && !p.rec.Process.Once {
 		p.rec.Ends++
 		p.rec.Restarts++
 		p.backOff = now.Add(p.rt.cfg.BackOff.Delay(p.rec.Ends))
@@ -183,8 +183,15 @@ func (p *process) ended(reason string) {
 // pause waits until it is time to start again; it returns false when the process shall not be started.
 func (p *process) pause(ctx context.Context) bool {
 	p.mu.Lock()
-	wait := time.Until(p.backOff)
+	wait, once := time.Until(p.backOff), p.rec.Process.Once
 	p.mu.Unlock()
+	if once {
+		select {
+		case <-ctx.Done():
+		case <-p.stopC:
+		}
+		return false
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

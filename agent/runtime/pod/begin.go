@@ -74,7 +74,7 @@ func (e *entry) create(ctx context.Context) error {
 		switch {
 		case gerr != nil:
 			return fmt.Errorf("while reading the pod that is there: %w", gerr)
-		case !isOurs(there, p, e.rt.cfg.Node):
+		case !isOurs(there, p, &e.rt.cfg):
 			return fmt.Errorf("the pod %s in namespace %s exists and is not of this daemon: "+
 				"delete it with 'kubectl delete pod -n %[2]s %[1]s'", p.Of.Name, p.Of.Namespace)
 		}
@@ -88,9 +88,9 @@ func (e *entry) create(ctx context.Context) error {
 }
 
 // isOurs says whether a pod is that of a process, by whoever of our agents it was made.
-func isOurs(pod *corev1.Pod, p runtime.Process, node string) bool {
-	return pod.Annotations[annotationName] == p.Name && pod.Labels[labelManaged] == managedBy &&
-		pod.Spec.NodeName == node && (p.Of.UID == "" || ownerOf(pod) == types.UID(p.Of.UID))
+func isOurs(pod *corev1.Pod, p runtime.Process, cfg *Config) bool {
+	return pod.Annotations[annotationName] == p.Name && pod.Labels[labelManaged] == cfg.ManagedBy &&
+		pod.Spec.NodeName == cfg.Node && (p.Of.UID == "" || ownerOf(pod) == types.UID(p.Of.UID))
 }
 
 // ownerOf is the UID of the Daemon that a pod is of; empty where it is of none.

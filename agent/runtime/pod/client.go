@@ -30,20 +30,22 @@ type pods struct {
 	client client.WithWatch
 	node   string
 	log    *slog.Logger
+	// managedBy is the label of pods of one runtime, namespace where they are; empty: anywhere.
+	managedBy, namespace string
 }
 
 // newPods asks the server nothing: it knows the one kind that it needs by itself.
-func newPods(cfg *rest.Config, node string, log *slog.Logger) (pods, error) {
+func newPods(of *Config) (pods, error) {
 	scheme := kruntime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return pods{}, err
 	}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	cfg = rest.CopyConfig(cfg)
+	cfg := rest.CopyConfig(of.REST)
 	cfg.ContentType, cfg.AcceptContentTypes = kruntime.ContentTypeJSON, kruntime.ContentTypeJSON // few objects, readable
 	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme, Mapper: mapper})
-	return pods{client: c, node: node, log: log}, err
+	return pods{client: c, node: of.Node, log: of.Log, managedBy: of.ManagedBy, namespace: of.Namespace}, err
 }
 
 func (a pods) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
@@ -153,7 +155,7 @@ func serving(pod *corev1.Pod) bool {
 func (a pods) follow(ctx context.Context, into cache.ReflectorStore) {
 	mine := []client.ListOption{
 		client.MatchingFields{"spec.nodeName": a.node},
-		client.MatchingLabels{labelManaged: managedBy, labelHost: labelValue(a.node)},
+		client.MatchingLabels{labelManaged: a.managedBy, labelHost: labelValue(a.node)}, client.InNamespace(a.namespace),
 	}
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (kruntime.Object, error) {

@@ -109,7 +109,7 @@ func (e *entry) pid() int {
 // outdated says whether the pod is one that Start would not make now, and its container has ended
 // since that is so: it is not ended for that.
 func (e *entry) outdated(cfg *Config) bool {
-	if !e.confirmed || e.pod.DeletionTimestamp != nil {
+	if !e.confirmed || e.pod.DeletionTimestamp != nil || e.rec.Process.Once {
 		return false
 	}
 	cs := containerStatus(e.pod)
@@ -117,6 +117,13 @@ func (e *entry) outdated(cfg *Config) bool {
 	has := e.pod.Annotations
 	other := has[annotationProcess] != hashOf(e.rec.Process) || has[annotationImage] != cfg.Image
 	return other && !runsOn
+}
+
+// hasRun says whether there was a pod of the process.
+func (e *entry) hasRun() bool {
+	e.rt.mu.Lock()
+	defer e.rt.mu.Unlock()
+	return e.rec.Pod != ""
 }
 
 // ended notes that a pod is gone, as it was last. The caller holds the runtime's lock.
@@ -141,6 +148,9 @@ func (e *entry) ended(last *corev1.Pod) {
 	}
 	if ended(last) {
 		e.problem = problemOf(last, now)
+	}
+	if e.rec.Process.Once {
+		return
 	}
 	if now.Sub(began) >= e.rt.cfg.BackOff.Reset {
 		e.rec.Ends = 0 // it stayed

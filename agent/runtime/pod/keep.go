@@ -47,14 +47,17 @@ func (e *entry) keep() time.Duration {
 	defer done()
 	e.rt.mu.Lock()
 	pod, stopping, confirmed, outdated := e.pod, e.stopping(), e.confirmed, e.pod != nil && e.outdated(&e.rt.cfg)
+	once := e.rec.Process.Once
 	e.rt.mu.Unlock()
 	switch {
 	case pod == nil:
-		return e.renew(stopping || !confirmed)
+		return e.renew(stopping || !confirmed || once && e.hasRun())
 	case pod.DeletionTimestamp != nil:
 		return forever
 	case stopping: // a Stop was cut off, by whoever ended the agent that called it
 		return e.remove(pod)
+	case ended(pod) && once: // it stays, with its log, until it is stopped
+		return forever
 	case ended(pod) || outdated:
 		return e.replace(pod, outdated && !ended(pod))
 	}

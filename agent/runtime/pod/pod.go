@@ -32,6 +32,9 @@ import (
 // DefaultPriorityClass spares daemons when a node is short of something.
 const DefaultPriorityClass = "system-node-critical"
 
+// DefaultManagedBy is the label app.kubernetes.io/managed-by of pods of daemons.
+const DefaultManagedBy = "holdfast"
+
 // Config is what New needs.
 type Config struct {
 	// REST leads to the API server of the Kubernetes cluster, with an identity that may keep the
@@ -47,6 +50,9 @@ type Config struct {
 	Image       string
 	PullPolicy  corev1.PullPolicy
 	PullSecrets []string
+	// ManagedBy tells the pods of one runtime on a node from those of another one; empty means
+	// DefaultManagedBy. Namespace, when not empty, is where all of them are.
+	ManagedBy, Namespace string
 	// PriorityClass is that of the pods; empty means DefaultPriorityClass.
 	PriorityClass string
 	// Log receives what the runtime does by itself; nil means slog.Default.
@@ -98,7 +104,7 @@ func New(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("while making the runtime's directory: %w", err)
 	}
-	api, err := newPods(cfg.REST, cfg.Node, cfg.Log)
+	api, err := newPods(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +132,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.PullPolicy == "" {
 		c.PullPolicy = corev1.PullIfNotPresent
+	}
+	if c.ManagedBy == "" {
+		c.ManagedBy = DefaultManagedBy
 	}
 	if c.PriorityClass == "" {
 		c.PriorityClass = DefaultPriorityClass
@@ -237,7 +246,7 @@ func (r *Runtime) Names() []string {
 func (r *Runtime) Changes() <-chan string { return r.changes.C() }
 
 // Capabilities implements runtime.Runtime: the end of a container ends all of its processes.
-func (r *Runtime) Capabilities() runtime.Capabilities { return runtime.Capabilities{} }
+func (r *Runtime) Capabilities() runtime.Capabilities { return runtime.Capabilities{Once: true} }
 
 // Announce implements runtime.Announcer by the readiness gate of the pod.
 func (r *Runtime) Announce(ctx context.Context, name string, serves bool) error {

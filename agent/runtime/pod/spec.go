@@ -23,7 +23,6 @@ import (
 // What pods of daemons carry.
 const (
 	labelManaged = "app.kubernetes.io/managed-by"
-	managedBy    = "holdfast"
 	labelHost    = "holdfast.io/host"
 	labelType    = "holdfast.io/type"
 	labelID      = "holdfast.io/id"
@@ -45,23 +44,23 @@ const (
 func podOf(cfg *Config, p runtime.Process, restarts int) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: p.Of.Namespace, Name: p.Of.Name, Labels: labelsOf(cfg.Node, p.Of),
+			Namespace: p.Of.Namespace, Name: p.Of.Name, Labels: labelsOf(cfg, p.Of),
 			Annotations: map[string]string{
 				annotationName: p.Name, annotationProcess: hashOf(p),
 				annotationImage: cfg.Image, annotationRestarts: strconv.Itoa(restarts),
 			},
-			OwnerReferences: ownersOf(p.Of),
+			OwnerReferences: ownersOf(cfg.Node, p.Of),
 		},
 		Spec: corev1.PodSpec{
 			NodeName:    cfg.Node, // no scheduler: it is pinned, also to a node that is cordoned
 			HostNetwork: true, HostPID: cfg.HostPID, DNSPolicy: corev1.DNSClusterFirstWithHostNet,
 			ShareProcessNamespace:         ptr.To(!cfg.HostPID), // the pause process reaps what a daemon leaves
-			RestartPolicy:                 corev1.RestartPolicyAlways,
+			RestartPolicy:                 restartsOf(p),
 			TerminationGracePeriodSeconds: ptr.To(graceOf(p)),
 			PriorityClassName:             cfg.PriorityClass,
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			AutomountServiceAccountToken:  ptr.To(false), EnableServiceLinks: ptr.To(false),
-			ReadinessGates:   []corev1.PodReadinessGate{{ConditionType: ConditionServing}},
+			ReadinessGates:   gatesOf(p),
 			ImagePullSecrets: secretsOf(cfg.PullSecrets),
 			SecurityContext: &corev1.PodSecurityContext{
 				// Without it SELinux refuses host paths to containers that are not privileged.
@@ -79,6 +78,21 @@ func podOf(cfg *Config, p runtime.Process, restarts int) *corev1.Pod {
 		SecurityContext:          securityOf(p.Needs), VolumeMounts: mounts,
 	}}
 	return pod
+}
+
+func restartsOf(p runtime.Process) corev1.RestartPolicy {
+	if p.Once {
+		return corev1.RestartPolicyNever
+	}
+	return corev1.RestartPolicyAlways
+}
+
+// gatesOf are the readiness gates of a pod. Nobody says of a process that runs once whether it serves.
+func gatesOf(p runtime.Process) []corev1.PodReadinessGate {
+	if p.Once {
+		return nil
+	}
+	return []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
 }
 
 // literally has the kubelet take a command as it is: it puts variables in the place of $(NAME), and $ in
@@ -101,9 +115,9 @@ func hashOf(p runtime.Process) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func labelsOf(node string, of runtime.Owner) map[string]string {
+func labelsOf(cfg *Config, of runtime.Owner) map[string]string {
 	return map[string]string{
-		labelManaged: managedBy, labelHost: labelValue(node), api.LabelCluster: labelValue(of.Cluster),
+		labelManaged: cfg.ManagedBy, labelHost: labelValue(cfg.Node), api.LabelCluster: labelValue(of.Cluster),
 		labelType: labelValue(of.Type), labelID: labelValue(of.ID),
 	}
 }
@@ -117,16 +131,20 @@ func labelValue(text string) string {
 	return "sha256-" + hex.EncodeToString(sum[:16])
 }
 
-// ownersOf is the Daemon, with which its pod goes. To block its deletion would need rights on its
-// finalizers.
-func ownersOf(of runtime.Owner) []metav1.OwnerReference {
+// ownersOf is the Daemon, or the Node, with which its pod goes. To block its deletion would need
+// rights on its finalizers.
+func ownersOf(node string, of runtime.Owner) []metav1.OwnerReference {
 	if of.UID == "" {
 		return nil
 	}
-	return []metav1.OwnerReference{{
+	owner := metav1.OwnerReference{
 		APIVersion: api.GroupVersion.String(), Kind: "Daemon", Name: of.Name, UID: types.UID(of.UID),
 		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false),
-	}}
+	}
+	if of.Node {
+		owner.APIVersion, owner.Kind, owner.Name = corev1.SchemeGroupVersion.String(), "Node", node
+	}
+	return []metav1.OwnerReference{owner}
 }
 
 // graceOf is StopTimeout in seconds. Zero would take the pod from the API while its process runs.

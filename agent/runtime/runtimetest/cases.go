@@ -248,6 +248,35 @@ func testCapabilities(t *testing.T, e *env) {
 	}
 }
 
+// The next agent does not start it again either.
+func testOnce(t *testing.T, e *env) {
+	if !e.rt.Capabilities().Once {
+		t.Skip("this runtime cannot run a process once")
+	}
+	p := e.shell("one", `echo run >> $T/runs; `+forever)
+	p.Once = true
+	first := e.start(t, p)
+	e.file(t, "runs") // the script has run as far as that
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ended := func(s runtime.State) bool { return !s.Running && s.LastExit != nil }
+	e.await(t, "one", "end", ended)
+	e.close(t)
+	e.open(t)
+	s := e.await(t, "one", "end", ended)
+	if !s.BackOffUntil.IsZero() || s.LastExit.Reason != "signal: killed" {
+		t.Errorf("state %+v, last exit %+v", s, s.LastExit)
+	}
+	e.stop(t, "one")
+	if _, known := e.rt.State("one"); known {
+		t.Error("it is known after it was stopped")
+	}
+	if runs := e.file(t, "runs"); runs != "run\n" {
+		t.Errorf("it ran: %q", runs)
+	}
+}
+
 // The child is in the session of the daemon, where others are killed with it.
 func testKeepChildren(t *testing.T, e *env) {
 	p := e.shell("one", `[ -e $T/child ] || sh -c 'trap "" TERM; echo $$ > '$T'/child; while :; do sleep 0.05; done' & `+forever)

@@ -61,6 +61,7 @@ func Run(t *testing.T, h Harness) {
 		{"a stopped process can be started again", testStartAfterStop},
 		{"a process outlives its agent and is adopted", testAdopt},
 		{"an adopted process is restarted and stopped", testAdoptedLives},
+		{"a process that runs once is not started again", testOnce},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, newEnv(t, h)) })
 	}

@@ -22,6 +22,13 @@ type Client interface {
 	Close() error
 }
 
+// ImageClient also sends commands to librbd: package rbd has them.
+type ImageClient interface {
+	Client
+	// RBD sends a command to librbd.
+	RBD(ctx context.Context, command any) ([]byte, error)
+}
+
 // Config says how to reach a cluster.
 type Config struct {
 	// FSID is the cluster.

@@ -25,7 +25,10 @@ const (
 var errClosed = errors.New("the connection is closed")
 
 // Dial returns a client of a cluster. The connection is made in the background; calls wait for it.
-func Dial(cfg Config) Client {
+func Dial(cfg Config) Client { return DialImages(cfg) }
+
+// DialImages is Dial for who needs images, too.
+func DialImages(cfg Config) ImageClient {
 	c := &client{cfg: cfg, closed: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +48,7 @@ type client struct {
 	lastErr   error     // why there is none
 }
 
-var _ Client = (*client)(nil)
+var _ ImageClient = (*client)(nil)
 
 func (c *client) Mon(ctx context.Context, command any, input []byte) ([]byte, error) {
 	return c.call(ctx, toMon, command, input)
@@ -53,6 +56,10 @@ func (c *client) Mon(ctx context.Context, command any, input []byte) ([]byte, er
 
 func (c *client) Mgr(ctx context.Context, command any, input []byte) ([]byte, error) {
 	return c.call(ctx, toMgr, command, input)
+}
+
+func (c *client) RBD(ctx context.Context, command any) ([]byte, error) {
+	return c.call(ctx, toRBD, command, nil)
 }
 
 // Close ends the child. It may be called twice.

@@ -14,6 +14,7 @@ const maxFrame = 256 << 20
 const (
 	toMon = "mon"
 	toMgr = "mgr"
+	toRBD = "rbd"
 )
 
 // request is what the parent asks of its child. The first frame of a connection is a Config instead.

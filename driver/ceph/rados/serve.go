@@ -100,11 +100,7 @@ func ServeClient(in io.Reader, out io.Writer, open func(Config) Client) error {
 func answerBy(c Client, r *request) *response {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.Millis)*time.Millisecond)
 	defer cancel()
-	ask := c.Mon
-	if r.To == toMgr {
-		ask = c.Mgr
-	}
-	out, err := ask(ctx, r.Cmd, r.Input)
+	out, err := askClient(ctx, c, r)
 	var refused *CommandError
 	switch {
 	case errors.As(err, &refused):
@@ -113,4 +109,17 @@ func answerBy(c Client, r *request) *response {
 		return &response{ID: r.ID, NoAnswer: true, Status: err.Error()}
 	}
 	return &response{ID: r.ID, Out: out}
+}
+
+func askClient(ctx context.Context, c Client, r *request) ([]byte, error) {
+	images, ok := c.(ImageClient)
+	switch {
+	case r.To == toMgr:
+		return c.Mgr(ctx, r.Cmd, r.Input)
+	case r.To == toRBD && ok:
+		return images.RBD(ctx, r.Cmd)
+	case r.To == toRBD:
+		return nil, &CommandError{Prefix: prefixOf(r.Cmd), Errno: syscall.EOPNOTSUPP}
+	}
+	return c.Mon(ctx, r.Cmd, r.Input)
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
 )
 
 const (
@@ -25,6 +27,8 @@ type session struct {
 	threads chan struct{} // holds a token for each command in librados
 	ready   chan struct{} // closed when handle is connected
 	handle  uintptr
+	// images is librbd, loaded when a command first needs it.
+	images func() (*rbd.Library, error)
 
 	mu  sync.Mutex
 	why string // the last reason why there is no connection
@@ -33,7 +37,7 @@ type session struct {
 func newSession(lib *library, cfg Config) *session {
 	return &session{
 		lib: lib, cfg: cfg, why: "connecting",
-		threads: make(chan struct{}, maxThreads), ready: make(chan struct{}),
+		threads: make(chan struct{}, maxThreads), ready: make(chan struct{}), images: sync.OnceValues(rbd.Load),
 	}
 }
 
@@ -103,6 +107,8 @@ func (s *session) options() [][2]string {
 		{"client_mount_timeout", seconds},
 		// A command that a mon has swallowed gives its thread back after this time.
 		{"rados_mon_op_timeout", "30"},
+		// librbd writes to OSDs, which may be down for long.
+		{"rados_osd_op_timeout", "30"},
 	}
 }
 
@@ -136,6 +142,9 @@ func (s *session) do(r *request) *response {
 }
 
 func (s *session) run(r *request) *response {
+	if r.To == toRBD {
+		return s.runRBD(r)
+	}
 	f := s.lib.monCommand
 	if r.To == toMgr {
 		f = s.lib.mgrCommand
@@ -146,4 +155,14 @@ func (s *session) run(r *request) *response {
 		a.NoAnswer = true
 	}
 	return a
+}
+
+// runRBD runs one command of package rbd.
+func (s *session) runRBD(r *request) *response {
+	lib, err := s.images()
+	if err != nil {
+		return &response{ID: r.ID, NoAnswer: true, Status: err.Error()}
+	}
+	out, status, errno := lib.Do(s.handle, r.Cmd)
+	return &response{ID: r.ID, Out: out, Status: status, Errno: int(errno), NoAnswer: errno == syscall.ETIMEDOUT}
 }

@@ -1,0 +1,234 @@
+package rbd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-storage/holdfast/agent/runtime"
+	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/disk"
+	"github.com/holdfast-storage/holdfast/csi/loop"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
+)
+
+// lookEvery is how often a condition is looked at that nothing tells of.
+const lookEvery = 50 * time.Millisecond
+
+// Carriers runs the processes that carry volumes. They outlive the driver.
+type Carriers interface {
+	Start(ctx context.Context, p runtime.Process) error
+	Stop(ctx context.Context, name string) error
+	State(name string) (s runtime.State, ok bool)
+}
+
+// Node has images appear on this node.
+type Node struct {
+	// Clients are the connections to clusters.
+	Clients *Clients
+	// Carriers runs a process for each volume.
+	Carriers Carriers
+	// Owner says whose a volume's process is; nil: nobody's.
+	Owner func(v backend.Volume, process string) runtime.Owner
+}
+
+var _ backend.Node = (*Node)(nil)
+
+// Name implements backend.Node.
+func (*Node) Name() string { return Name }
+
+// Stage implements backend.Node.
+func (n *Node) Stage(ctx context.Context, v backend.Volume) error {
+	images, _, done, err := inPool(n.Clients, v.Secrets, v.Handle)
+	if err != nil {
+		return err
+	}
+	defer done()
+	mounted, err := disk.IsMounted(v.Staging)
+	if err != nil {
+		return err
+	}
+	if mounted {
+		if why := n.Problem(ctx, v); why != "" {
+			return status.Error(codes.Internal, why)
+		}
+		return nil
+	}
+	size, err := images.Size(ctx, v.Handle.Name)
+	if err != nil {
+		return told(err)
+	}
+	fsType, err := disk.Choose(v.FSType, int64(size))
+	if err != nil {
+		return err
+	}
+	if err := n.carry(ctx, images, v, int64(size)); err != nil {
+		return err
+	}
+	device, err := loop.Attach(ctx, file(v))
+	if err != nil {
+		return err
+	}
+	return disk.Mount(ctx, device, v.Staging, fsType, v.Options, journal{images, v.Handle.Name})
+}
+
+// carry has the volume's process run, and the image's client noted in the image.
+func (n *Node) carry(ctx context.Context, images *rbd.Pool, v backend.Volume, size int64) error {
+	s, known := n.Carriers.State(processOf(v))
+	if known && (!s.Running || s.Stopping) {
+		if err := n.drop(ctx, v); err != nil { // of a process that ended, nothing is of use any more
+			return err
+		}
+		known = false
+	}
+	if !known {
+		if err := awaitWatchers(ctx, images, v, 0); err != nil {
+			return err
+		}
+		if err := n.start(ctx, v); err != nil {
+			return err
+		}
+	}
+	if err := n.awaitFile(ctx, v, size); err != nil {
+		return err
+	}
+	if err := awaitWatchers(ctx, images, v, 1); err != nil {
+		return err
+	}
+	return noteTheClient(ctx, images, v)
+}
+
+// noteTheClient notes who has the image open: from here on, something may be written to it.
+func noteTheClient(ctx context.Context, images *rbd.Pool, v backend.Volume) error {
+	watchers, err := images.Watchers(ctx, v.Handle.Name)
+	if err != nil {
+		return told(err)
+	}
+	if len(watchers) != 1 {
+		return status.Errorf(codes.Unavailable,
+			"image %s has %d clients, and can have one; the call is made again", v.Handle.Name, len(watchers))
+	}
+	return told(images.SetNote(ctx, v.Handle.Name, noteClient, watchers[0].Address))
+}
+
+// awaitWatchers waits until as many clients have the image open. One that was cut off counts for 30
+// seconds more.
+func awaitWatchers(ctx context.Context, images *rbd.Pool, v backend.Volume, wanted int) error {
+	for {
+		watchers, err := images.Watchers(ctx, v.Handle.Name)
+		if err != nil {
+			return told(err)
+		}
+		if len(watchers) == wanted {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return status.Errorf(codes.DeadlineExceeded, "image %s is open%s; it can be attached when it is closed",
+				v.Handle.Name, by(context.WithoutCancel(ctx), images, v.Handle.Name))
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// Unstage implements backend.Node.
+func (n *Node) Unstage(ctx context.Context, v backend.Volume) error {
+	if err := disk.Unmount(v.Staging); err != nil {
+		return err
+	}
+	if err := n.drop(ctx, v); err != nil {
+		return err
+	}
+	images, _, done, err := inPool(n.Clients, v.Secrets, v.Handle)
+	if err != nil {
+		return err
+	}
+	defer done()
+	err = images.RemoveNote(ctx, v.Handle.Name, noteClient)
+	if rbd.IsMissing(err) { // somebody has deleted the image
+		return nil
+	}
+	return told(err)
+}
+
+// drop ends what carries a volume that is not mounted.
+func (n *Node) drop(ctx context.Context, v backend.Volume) error {
+	if err := loop.Detach(ctx, file(v)); err != nil {
+		return err
+	}
+	if err := n.Carriers.Stop(ctx, processOf(v)); err != nil {
+		return err
+	}
+	if err := disk.Remove(file(v)); err != nil { // a process that was killed leaves its mount
+		return err
+	}
+	for _, name := range []string{socketName, keyName, confName} {
+		if err := os.Remove(filepath.Join(v.Dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Grow implements backend.Node.
+func (n *Node) Grow(ctx context.Context, v backend.Volume) error {
+	if why := n.Problem(ctx, v); why != "" {
+		return status.Error(codes.Internal, why)
+	}
+	images, _, done, err := inPool(n.Clients, v.Secrets, v.Handle)
+	if err != nil {
+		return err
+	}
+	defer done()
+	size, err := images.Size(ctx, v.Handle.Name)
+	if err != nil {
+		return told(err)
+	}
+	if err := resize(ctx, filepath.Join(v.Dir, socketName), int64(size)); err != nil {
+		return err
+	}
+	if err := n.awaitFile(ctx, v, int64(size)); err != nil {
+		return err
+	}
+	device, err := loop.Attach(ctx, file(v))
+	if err != nil {
+		return err
+	}
+	if err := loop.Resize(device); err != nil {
+		return err
+	}
+	return disk.Grow(device, v.Staging)
+}
+
+// Problem implements backend.Node.
+func (n *Node) Problem(_ context.Context, v backend.Volume) string {
+	if s, _ := n.Carriers.State(processOf(v)); s.Running {
+		return ""
+	}
+	return "the process " + processOf(v) + " that carries the volume has ended, so that all reads and writes fail; " +
+		"delete the pod that uses the volume"
+}
+
+// journal keeps the note that a filesystem is being made in the image itself: another node may be
+// the next to look.
+type journal struct {
+	images *rbd.Pool
+	image  string
+}
+
+func (j journal) Formatting(ctx context.Context) (bool, error) {
+	note, err := j.images.Note(ctx, j.image, noteFormatting)
+	return note != "", told(err)
+}
+
+func (j journal) SetFormatting(ctx context.Context, on bool) error {
+	if on {
+		return told(j.images.SetNote(ctx, j.image, noteFormatting, "true"))
+	}
+	return told(j.images.RemoveNote(ctx, j.image, noteFormatting))
+}
