@@ -161,7 +161,7 @@ func (r *run) conditions(failure error) []metav1.Condition {
 		c.Message = words.Cut(c.Message, maxConditionMessage)
 		all = append(all, c)
 	}
-	return all
+	return append(all, inSync(r.view.Cluster.Status.Conditions, r.plan.Status)...)
 }
 
 // acceptedCondition says whether the cluster's own spec can be carried out.

@@ -82,6 +82,10 @@ const (
 	ReasonMisplaced    Reason = "Misplaced"
 )
 
+// ReasonChangedOutside is that of what a person changed in the storage system itself, whatever becomes of it: it is put
+// back (Do), or waits for a user (Wait), or stays (Skip).
+const ReasonChangedOutside Reason = "ChangedOutside"
+
 // Reasons explains each reason, for docs/reference/reasons.md.
 var Reasons = map[Reason]string{
 	ReasonReady:        "It is as its newest spec declares it, and serves.",
@@ -143,6 +147,8 @@ var Reasons = map[Reason]string{
 	ReasonMoreToReport: "The report is full: more decisions were left out.",
 	ReasonNotRedundant: "Data is less redundant than the cluster has room for.",
 	ReasonMisplaced:    "The storage system has hosts or devices at other places than their labels say, or than a pool needs.",
+
+	ReasonChangedOutside: "A user or a program changed it in the storage system, outside Holdfast. The message says what is put back, or what a user has to decide.",
 }
 
 // NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has
@@ -151,7 +157,8 @@ func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
-		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk:
+		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk,
+		ReasonChangedOutside:
 		return true
 	}
 	return false
