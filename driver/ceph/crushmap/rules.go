@@ -1,6 +1,11 @@
-package ceph
+// Package crushmap reads what Ceph answers of its CRUSH map: where OSDs and buckets are, and how rules spread copies. It is
+// pure.
+package crushmap
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Place is where CRUSH has an OSD.
 type Place struct {
@@ -32,23 +37,24 @@ type Choose struct {
 	Num  int
 }
 
-// domain is the only level that the rule spreads over; empty where there are several.
-func (r Rule) domain() string {
+// Domain is the only level that the rule spreads over; empty where there are several.
+func (r Rule) Domain() string {
 	if len(r.Takes) == 1 && len(r.Takes[0].Steps) == 1 {
 		return r.Takes[0].Steps[0].Type
 	}
 	return ""
 }
 
-// room is how many of size copies find a place on the OSDs.
-func (r Rule) room(osds []Place, size int) (n int) {
+// Room is how many of size copies find a place on the OSDs.
+func (r Rule) Room(osds []Place, size int) (n int) {
 	for _, t := range r.Takes {
-		n += chosen(slices.DeleteFunc(slices.Clone(osds), func(p Place) bool { return !t.reaches(p) }), t.Steps, size)
+		n += chosen(slices.DeleteFunc(slices.Clone(osds), func(p Place) bool { return !t.Reaches(p) }), t.Steps, size)
 	}
 	return n
 }
 
-func (t Take) reaches(p Place) bool {
+// Reaches says whether an OSD is one that it chooses from.
+func (t Take) Reaches(p Place) bool {
 	if t.Class != "" && t.Class != p.Class {
 		return false
 	}
@@ -84,4 +90,36 @@ func chosen(osds []Place, steps []Choose, size int) (n int) {
 		n += count
 	}
 	return n
+}
+
+// TypeErasure is pg_pool_t::TYPE_ERASURE, the type of pools that are erasure-coded and of their rules.
+const TypeErasure = 3
+
+// RuleAnswer is a rule as 'osd crush rule dump' has it.
+type RuleAnswer struct {
+	ID    int    `json:"rule_id"`
+	Name  string `json:"rule_name"`
+	Type  int    `json:"type"`
+	Steps []struct {
+		Op   string `json:"op"`
+		Item string `json:"item_name"`
+		Type string `json:"type"`
+		Num  int    `json:"num"`
+	} `json:"steps"`
+}
+
+// Rule is what the answer says.
+func (a *RuleAnswer) Rule() Rule {
+	rule := Rule{Name: a.Name, Erasure: a.Type == TypeErasure}
+	for _, s := range a.Steps {
+		last := len(rule.Takes) - 1
+		switch {
+		case s.Op == "take":
+			root, class, _ := strings.Cut(s.Item, "~")
+			rule.Takes = append(rule.Takes, Take{Root: root, Class: class})
+		case s.Type != "" && last >= 0:
+			rule.Takes[last].Steps = append(rule.Takes[last].Steps, Choose{Type: s.Type, Num: s.Num})
+		}
+	}
+	return rule
 }

@@ -1,10 +1,8 @@
-package ceph
+package crushmap
 
 import (
 	"fmt"
 	"testing"
-
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // racks has OSDs in these racks and hosts: "r1/h1" twice is two OSDs on one host. The device class is that of the host's first letter.
@@ -40,22 +38,9 @@ func TestRule_room(t *testing.T) {
 		"fewer copies than are taken": {over(Choose{"host", -3}), six, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tt.rule.room(tt.osds, tt.size); got != tt.want {
+			if got := tt.rule.Room(tt.osds, tt.size); got != tt.want {
 				t.Errorf("%d, want %d", got, tt.want)
 			}
 		})
-	}
-}
-
-// A host of a rack that has others can be drained where copies are spread over racks.
-func TestDrain_notTheLastOfItsRack(t *testing.T) {
-	w := fourHosts()
-	w.cluster.Spec.Ceph.Mgr.Count = 1
-	f := withFake(w)
-	f.settle(t)
-	f.ceph.SpreadOver(map[string]string{"h1": "r1", "h2": "r2", "h3": "r3", "h4": "r3"})
-	f.mode(4, api.HostDrain)
-	if p := f.settle(t); hostWord(p, "h4") != "" || len(f.ceph.OSDs()) != 3 {
-		t.Errorf("%q, OSDs %v", hostWord(p, "h4"), f.ceph.OSDs())
 	}
 }
