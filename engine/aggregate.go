@@ -5,28 +5,23 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/internal/words"
+	"github.com/holdfast-storage/holdfast/engine/outside"
 )
 
 // Bounds of the API's schema.
 const (
 	maxReasons      = 64
 	maxDaemonCounts = 64
-	maxOutside      = 64
 )
 
 // Aggregate adds to what the driver says of the storage system what can be counted of any: nodes and agents that are down,
 // daemons by type and version. It is pure, and where nothing changed its result equals the status that there is.
 func Aggregate(v *View, p *Plan, now time.Time) api.StorageStatusStatus {
 	s := keepStale(v, p.Status, now)
-	if changed := p.changedOutside(); len(changed) > 0 || s.StaleSince == nil {
+	if changed := outside.Changes(p.Decisions); len(changed) > 0 || s.StaleSince == nil {
 		s.ChangedOutside = changed
 	}
 	s.Reasons = slices.Clone(s.Reasons)
@@ -44,41 +39,6 @@ func Aggregate(v *View, p *Plan, now time.Time) api.StorageStatusStatus {
 	}
 	s.Daemons = countDaemons(v, p)
 	return s
-}
-
-// changedOutside are the objects that the plan says were changed in the storage system itself, sorted, as far as a status
-// has room.
-func (p *Plan) changedOutside() (all []api.OutsideChange) {
-	for _, d := range p.Decisions {
-		if d.Reason == api.ReasonChangedOutside {
-			object, message := words.Cut(d.Object, maxDecisionObject), words.Cut(d.Message, maxDecisionMessage)
-			all = append(all, api.OutsideChange{Object: object, Message: message})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b api.OutsideChange) int { return strings.Compare(a.Object, b.Object) })
-	all = slices.CompactFunc(all, func(a, b api.OutsideChange) bool { return a.Object == b.Object })
-	return all[:min(len(all), maxOutside)]
-}
-
-// inSync is the condition InSync, by the complete status of the plan. A cluster in which nothing was ever changed so has none.
-func inSync(was []metav1.Condition, s api.StorageStatusStatus) []metav1.Condition {
-	c := metav1.Condition{
-		Type: api.ClusterInSync, Status: metav1.ConditionTrue, Reason: api.InSyncAsDeclared,
-		Message: "the storage system has everything as Holdfast set it",
-	}
-	if len(s.ChangedOutside) == 0 {
-		if meta.FindStatusCondition(was, api.ClusterInSync) == nil {
-			return nil
-		}
-		return []metav1.Condition{c}
-	}
-	var said []string
-	for _, x := range s.ChangedOutside {
-		said = append(said, x.Object+": "+x.Message)
-	}
-	c.Status, c.Reason = metav1.ConditionFalse, string(api.ReasonChangedOutside)
-	c.Message = words.Cut(strings.Join(said, "; "), maxConditionMessage)
-	return []metav1.Condition{c}
 }
 
 // addReason adds a reason to those that keep the status from ONLINE.

@@ -94,7 +94,8 @@ func Codes() []CodeInfo {
 		{HealthChanged, "cluster/NAME", "The health that the storage system reports changed."},
 		{HealthCheckRaised, "check/CODE", "A health check of the storage system appeared, or its severity changed. The message has the storage system's text and the next step."},
 		{HealthCheckCleared, "check/CODE", "A health check of the storage system is over, or an administrator has muted it."},
-		{ChangedOutside, "the object", "A user or a program changed something in the storage system, outside Holdfast. The message has what was found, and what is put back or waits for a user."},
+		{ChangedOutside, "the object", "A user or a program changed something in the storage system, outside Holdfast. The " +
+			"message has what was found, and what is put back or waits for a user."},
 		{AsSetAgain, "the object", "What was changed outside Holdfast is as Holdfast set it again."},
 		{NodeNew, "node/NAME", "A StorageNode was added to the cluster."},
 		{NodeChanged, "node/NAME", "The spec of a StorageNode changed, or the node is now accepted or refused, or it selects another host."},

@@ -9,10 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/outside"
 )
 
-// What was changed in the storage system itself is told once, and once when it is as it was; also by a leader who has only
-// read what was told before. The condition InSync names it.
+// What was changed in the storage system itself is told once, and once when it is as it was; also by a leader who has
+// only read what was told before. The condition InSync names it.
 func TestOutside(t *testing.T) {
 	p := &Plan{Status: api.StorageStatusStatus{Health: "OK"}}
 	p.Decide(api.VerdictDo, api.ReasonChangedOutside, "osd.1", "auth import: key removed")
@@ -25,7 +26,8 @@ func TestOutside(t *testing.T) {
 		"CHANGED_OUTSIDE flag/norecover: flag norecover is set", "CHANGED_OUTSIDE osd.1: auth import: key removed",
 	}
 	over := []string{
-		"AS_SET_AGAIN flag/norecover: flag/norecover is as Holdfast set it again", "AS_SET_AGAIN osd.1: osd.1 is as Holdfast set it again",
+		"AS_SET_AGAIN flag/norecover: flag/norecover is as Holdfast set it again",
+		"AS_SET_AGAIN osd.1: osd.1 is as Holdfast set it again",
 	}
 	for _, tt := range []struct {
 		before, after *View
@@ -51,7 +53,7 @@ func TestOutside(t *testing.T) {
 		view   *View
 		status metav1.ConditionStatus
 	}{{well, ""}, {changed, metav1.ConditionFalse}, {well, metav1.ConditionTrue}} {
-		for _, c := range inSync(conditions, tt.view.Status.Status) {
+		for _, c := range outside.Conditions(conditions, tt.view.Status.Status.ChangedOutside) {
 			meta.SetStatusCondition(&conditions, c)
 		}
 		got := metav1.ConditionStatus("")

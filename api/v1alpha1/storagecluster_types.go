@@ -325,9 +325,7 @@ const (
 	// ClusterRedundant says whether data is as safe as the cluster has room for: for Ceph, whether each pool that no resource declares keeps as many
 	// copies as new pools do, on distinct hosts where there are enough. It does not hold up ClusterReady.
 	ClusterRedundant = "Redundant"
-	// ClusterInSync is False while the storage system has something otherwise than Holdfast set it, because a user or a
-	// program changed it there, and names each such thing; status.changedOutside of the StorageStatus lists them. It is
-	// absent until the first such change, and does not hold up ClusterReady.
+	// ClusterInSync is False while status.changedOutside of the StorageStatus names something; absent before that.
 	ClusterInSync = "InSync"
 	// ClusterDaemonsAllowed is False while the platform forbids the daemons of the cluster: none is started then, and those that run
 	// run on. Otherwise it is absent. In Kubernetes the operator sets it; Holdfast's own servers never do.
@@ -353,9 +351,6 @@ const (
 	// RedundancyAsRoom: all data is as safe as the cluster has room for.
 	RedundancyAsRoom = "AsRoomAllows"
 )
-
-// InSyncAsDeclared is the reason of the condition InSync while it is True; ReasonChangedOutside is the other one.
-const InSyncAsDeclared = "AsDeclared"
 
 // Reasons of the condition Placed, the gravest first.
 const (

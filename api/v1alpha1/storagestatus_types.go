@@ -70,8 +70,7 @@ type StorageStatusStatus struct {
 	// +listMapKey=code
 	// +kubebuilder:validation:MaxItems=64
 	Checks []HealthCheck `json:"checks,omitempty"`
-	// ChangedOutside lists what the storage system has otherwise than Holdfast set it, because a user or a program
-	// changed it there, as far as there is room.
+	// ChangedOutside lists what a user or a program changed in the storage system itself, as far as there is room.
 	// +optional
 	// +listType=map
 	// +listMapKey=object
@@ -133,7 +132,7 @@ type HealthCheck struct {
 
 // OutsideChange is one thing that was changed in the storage system itself.
 type OutsideChange struct {
-	// Object is what was changed, such as osd.1 or flag/norebalance.
+	// Object is such as osd.1 or flag/norebalance.
 	// +kubebuilder:validation:MaxLength=256
 	Object string `json:"object"`
 	// Message says what was found, and what is put back or what a user has to decide.

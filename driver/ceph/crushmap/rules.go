@@ -1,5 +1,5 @@
-// Package crushmap reads what Ceph answers of its CRUSH map: where OSDs and buckets are, and how rules spread copies. It is
-// pure.
+// Package crushmap reads what Ceph answers of its CRUSH map: where OSDs and buckets are, and how rules spread
+// copies. It is pure.
 package crushmap
 
 import (
@@ -25,13 +25,15 @@ type Rule struct {
 	Erasure bool
 }
 
-// Take is a part of a rule: from the bucket Root, and of the device class Class unless that is empty, choose step by step.
+// Take is a part of a rule: from the bucket Root, and of the device class Class unless that is empty, choose step by
+// step.
 type Take struct {
 	Root, Class string
 	Steps       []Choose
 }
 
-// Choose takes Num buckets of a type; as many as there are copies when Num is 0, and so many less when it is negative.
+// Choose takes Num buckets of a type; as many as there are copies when Num is 0, and so many less when it is
+// negative.
 type Choose struct {
 	Type string
 	Num  int
