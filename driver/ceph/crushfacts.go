@@ -38,7 +38,7 @@ func (c *conn) fillCrush(ctx context.Context, view *engine.View, o *Observation)
 	if err != nil {
 		return err
 	}
-	o.Crush = tree.Buckets
+	o.Crush, o.Found.Strays = tree.Buckets, c.strays.Find(c.osds.Epoch, tree, o.osdsUp())
 	if anySplit(view.Daemons, tree.Buckets) {
 		o.Rules, err = c.crushRules(ctx)
 	}

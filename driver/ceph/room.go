@@ -15,9 +15,10 @@ import (
 )
 
 // spaceUnknown says whether an OSD that is up has not told how full it is; a mgr that has just become active does not know.
+// One that CRUSH does not have gets no data: Ceph lists it elsewhere.
 func (p *planner) spaceUnknown() bool {
 	for id, o := range p.seen.OSDs {
-		if o.Up && p.seen.Drain.Usage[id].Total == 0 {
+		if _, placed := p.seen.Drain.Places[id]; placed && o.Up && p.seen.Drain.Usage[id].Total == 0 {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
-// Package outside records what was changed in a storage system itself, outside Holdfast. A driver decides on each such
-// thing with the reason ChangedOutside: it is put back (Do), waits for a user (Wait), or stays (Skip). Statuses, the
-// condition InSync and events are made from these decisions, for all drivers alike. It is pure.
+// Package outside records what was changed in a storage system itself, outside Holdfast. A driver decides on
+// each such thing with the reason ChangedOutside: it is put back (Do), waits for a user (Wait), or stays
+// (Skip). Statuses, the condition InSync and events are made from these decisions, for all drivers alike. It
+// is pure.
 package outside
 
 import (
@@ -25,7 +26,8 @@ const (
 // asDeclared is the reason of the condition InSync while it is True.
 const asDeclared = "AsDeclared"
 
-// Changes are the objects that decisions say were changed in the storage system, sorted, as far as a status has room.
+// Changes are the objects that decisions say were changed in the storage system, sorted, as far as a status
+// has room.
 func Changes(decisions []api.Decision) (all []api.OutsideChange) {
 	for _, d := range decisions {
 		if d.Reason == api.ReasonChangedOutside {

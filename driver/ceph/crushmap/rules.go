@@ -13,7 +13,8 @@ type Place struct {
 	Class string
 	// Weight is its weight in CRUSH, mostly its size in TiB; 0 has it be given no data.
 	Weight float64
-	// Buckets are the names of those that it is in, by their types, such as host, rack and root; and its own as osd.
+	// Buckets are the names of those that it is in, by their types, such as host, rack and root; and its own
+	// as osd.
 	Buckets map[string]string
 }
 
@@ -25,8 +26,8 @@ type Rule struct {
 	Erasure bool
 }
 
-// Take is a part of a rule: from the bucket Root, and of the device class Class unless that is empty, choose step by
-// step.
+// Take is a part of a rule: from the bucket Root, and of the device class Class unless that is empty, choose
+// step by step.
 type Take struct {
 	Root, Class string
 	Steps       []Choose

@@ -13,7 +13,8 @@ type Bucket struct {
 	Weight float64
 }
 
-// Tree is what CRUSH has: the places of OSDs, its buckets and OSDs by their names, and how many children hosts have.
+// Tree is what CRUSH has: the places of OSDs, its buckets and OSDs by their names, and how many children hosts
+// have.
 type Tree struct {
 	Places   map[int]Place
 	Buckets  map[string]Bucket
