@@ -21,6 +21,7 @@ import (
 
 // planDrift has put back what others changed in Ceph, as far as it is Holdfast's own, and reports the rest.
 func planDrift(p *planner) {
+	checkMonNetwork(p)
 	if p.seen != nil && p.seen.Refused {
 		putBackAdmin(p)
 	}
@@ -56,14 +57,15 @@ func putBackAdmin(p *planner) {
 	commandAlone(p, verbAdminKey, drift.Difference{Object: entityAdmin, Text: adminText}, nil)
 }
 
-const adminText = "Ceph answers and refuses the key of client.admin, which was changed or removed there; put back from its " +
-	"Secret, by the key of the mons"
+const adminText = "Ceph answers and refuses the key of client.admin, which was changed or removed there; put back " +
+	"from its Secret, by the key of the mons"
 
 // declaredTo is what Ceph is compared with.
 func declaredTo(p *planner) *drift.Declared {
 	d := &drift.Declared{
 		OSD:   func(id int) *drift.OSD { return declaredOSD(p, id) },
 		Keeps: func(entity string) bool { return keepsKey(p, entity) },
+		Bound: func(yield func(drift.Bound) bool) { bound(p, yield) },
 		Mons:  names(p.members), Monmap: p.seen.Monmap, Quorum: p.seen.Quorum,
 	}
 	for _, mon := range p.daemonsOf(TypeMon) {
@@ -274,4 +276,35 @@ func heldByFlags(p *planner) string {
 		return ""
 	}
 	return p.seen.Found.Holding()
+}
+
+// bound are the mons and the OSDs that run, on hosts whose agents report their addresses.
+func bound(p *planner, yield func(drift.Bound) bool) {
+	at := func(label, host, address string, restart bool) bool {
+		h := p.hosts[host]
+		return h == nil || !h.AgentHeard() || p.closed(host) ||
+			yield(drift.Bound{Daemon: label, Address: address, Host: host, Has: h.Status.Addresses, Restart: restart})
+	}
+	for _, m := range p.members {
+		if !at("mon."+m.ID, m.Host, m.Address, false) {
+			return
+		}
+	}
+	for _, o := range p.osds {
+		seen := p.seen.OSDs[o.id]
+		known := seen.UUID == o.uuid && !o.leaving
+		if known && !at(o.label(), o.host, seen.Address, seen.Address != o.address) {
+			return
+		}
+	}
+}
+
+// checkMonNetwork refuses a network that the mons are not in.
+func checkMonNetwork(p *planner) {
+	network := p.cluster.Spec.Network.Public
+	for _, m := range p.members {
+		if network != "" && m.Address != "" && addressIn(network, []string{m.Address}) == "" {
+			p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "mon."+m.ID, drift.OtherNetwork, m.Address, network, m.Host)
+		}
+	}
 }

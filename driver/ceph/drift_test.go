@@ -73,7 +73,8 @@ func TestDrift_placedByHand(t *testing.T) {
 	f.cluster.Spec.Ceph.Config = map[string]api.CephOptions{"osd": {"osd_crush_update_on_start": "false"}}
 	f.settle(t)
 	p := f.settle(t)
-	if got := outside(p); !slices.Equal(got, []string{"Wait osd.0", "Wait osd.1", "Wait osd.2"}) || f.ceph.HostOf(1) != "" {
+	want := []string{"Wait osd.0", "Wait osd.1", "Wait osd.2"}
+	if got := outside(p); !slices.Equal(got, want) || f.ceph.HostOf(1) != "" {
 		t.Errorf("%v, and osd.1 is below %q", got, f.ceph.HostOf(1))
 	}
 }
@@ -192,7 +193,8 @@ func (r refusing) Mon(ctx context.Context, cmd any, input []byte) ([]byte, error
 func TestDrift_adminKey(t *testing.T) {
 	f := withFake(threeHosts())
 	f.settle(t)
-	f.driver = &Driver{Dial: func(cfg rados.Config) rados.Client { return refusing{f.ceph.Dial(cfg), f, cfg} }, Now: f.driver.Now}
+	dial := func(cfg rados.Config) rados.Client { return refusing{f.ceph.Dial(cfg), f, cfg} }
+	f.driver = &Driver{Dial: dial, Now: f.driver.Now}
 	f.ceph.Authorize(entityAdmin)
 	p := f.round(t)
 	if got := outside(p); !slices.Equal(got, []string{"Do client.admin"}) || p.Status.Status != api.StorageDegraded {
@@ -217,5 +219,50 @@ func TestDrift_purged(t *testing.T) {
 	}
 	if p := f.settle(t); !p.Done || f.ceph.HostOf(1) != "h2" {
 		t.Errorf("%v, and osd.1 is below %q", p.Status.Reasons, f.ceph.HostOf(1))
+	}
+}
+
+// A host whose address changed while its daemons ran is named; so are mons that are not in a network that is
+// declared later.
+func TestDrift_addresses(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.hosts[3].Status.Addresses = []string{"10.0.9.4"}
+	p := f.settle(t)
+	if got := outside(p); !slices.Equal(got, []string{"Wait host/h4"}) {
+		t.Errorf("%v", decisions(p))
+	}
+	f.hosts[3].Status.Addresses = []string{"10.0.0.4"}
+	f.cluster.Spec.Network.Public = "10.0.0.0/24"
+	if p := f.settle(t); !p.Done {
+		t.Errorf("%v", decisions(p))
+	}
+	for i := range f.hosts {
+		f.hosts[i].Status.Addresses = append(f.hosts[i].Status.Addresses, fmt.Sprintf("10.1.0.%d", i+1))
+	}
+	f.cluster.Spec.Network.Public = "10.1.0.0/24"
+	p = f.settle(t)
+	for _, mon := range []string{"mon.a", "mon.b", "mon.c"} {
+		if got := reasonOf(p, api.VerdictRefuse, mon); got != api.ReasonInvalidSpec {
+			t.Errorf("%s: %q", mon, got)
+		}
+	}
+}
+
+// In a run in which no map of Ceph changed nothing more is asked than before, and nothing is written.
+func TestDrift_costsNothing(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	count := func() map[string]int {
+		asked := map[string]int{}
+		for _, prefix := range []string{"auth get", "auth ls", "mon dump", "osd dump", "osd tree", "osd df"} {
+			asked[prefix] = f.ceph.Calls(prefix)
+		}
+		return asked
+	}
+	before, writes := count(), f.writes
+	f.outsiders(t, 5)
+	if after := count(); !maps.Equal(before, after) || f.writes != writes {
+		t.Errorf("asked %v, before %v; %d writes, before %d", after, before, f.writes, writes)
 	}
 }

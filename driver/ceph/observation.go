@@ -105,6 +105,8 @@ type OSD struct {
 	DownAt int
 	// DownStamp is when that was, in seconds since 1970; zero where it never was.
 	DownStamp int64
+	// Address is where it listens; empty before its first start.
+	Address string
 	// Noout is set when the mons do not mark the OSD out, by its own flag.
 	Noout bool
 }
@@ -192,6 +194,8 @@ type osdMap struct {
 		// DownAt is an epoch of the map.
 		DownAt int `json:"down_at"`
 		In     int `json:"in"`
+		// Address is such as 10.0.0.1:6801/2345.
+		Address string `json:"public_addr"`
 		// Weight is what 'osd reweight' and 'osd out' set, from 0 to 1.
 		Weight float64 `json:"weight"`
 		// State has the flags of this OSD alone, such as noout, among its words.
@@ -231,7 +235,7 @@ func (m *osdMap) fill(o *Observation) {
 			o.Destroyed[d.ID] = ""
 			continue
 		}
-		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout")}
+		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout"), Address: drift.IPOf(d.Address)}
 	}
 	for _, x := range m.More {
 		seen, there := o.OSDs[x.ID]

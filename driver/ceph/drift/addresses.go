@@ -47,7 +47,8 @@ func addresses(bound iter.Seq[Bound]) (all []Difference) {
 		}
 	}
 	for _, host := range slices.Sorted(maps.Keys(gone)) {
-		all = append(all, Difference{Kind: Address, Object: "host/" + host, Remedy: AwaitsWord, Text: addressText(gone[host])})
+		text := addressText(gone[host])
+		all = append(all, Difference{Kind: Address, Object: "host/" + host, Remedy: AwaitsWord, Text: text})
 	}
 	return all
 }
@@ -61,8 +62,8 @@ func addressText(gone []Bound) string {
 		}
 	}
 	first := gone[0]
-	text := fmt.Sprintf("its address changed while daemons ran: %s, where Ceph and clients look for %s, is not among its "+
-		"addresses (%s); give it back", first.Address, words.Few(names), strings.Join(first.Has, ", "))
+	text := fmt.Sprintf("its address changed while daemons ran: %s, where Ceph and clients look for %s, is not among "+
+		"its addresses (%s); give it back", first.Address, words.Few(names), strings.Join(first.Has, ", "))
 	if len(restart) == len(gone) {
 		text += fmt.Sprintf(", or have them use the new one: 'holdfast daemon restart %s --force', one after the other",
 			restart[0])
@@ -71,9 +72,9 @@ func addressText(gone []Bound) string {
 }
 
 // OtherNetwork says of mons that listen outside of the network that is declared.
-const OtherNetwork = "it listens on %s, which is not in spec.network.public %s, and a mon keeps its address for life: set " +
-	"the network that it is in, or give its host another mon: add hosts in the new network, and drain the old ones one " +
-	"after the other ('holdfast host drain %s')"
+const OtherNetwork = "it listens on %s, which is not in spec.network.public %s, and a mon keeps its address: set the " +
+	"network that it is in again, or add hosts in the new one and drain the old hosts one after the other " +
+	"('holdfast host drain %s')"
 
 // IPOf is the address in what Ceph writes as 10.0.0.1:6801/2345; empty where there is none.
 func IPOf(text string) string {

@@ -6,6 +6,7 @@ package drift
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ const (
 	Mon      Kind = "Mon"      // a mon that is missing in the map of the mons
 	Stranger Kind = "Stranger" // a mon in the map that Holdfast does not run
 	Flag     Kind = "Flag"     // a flag of the whole cluster
+	Address  Kind = "Address"  // the address of a host with daemons that listen on the one that it had
 )
 
 // Remedy says what becomes of a difference.
@@ -63,6 +65,8 @@ type Declared struct {
 	Mons, Others []string
 	// Monmap is Ceph's map of the mons, and Quorum those of them in quorum.
 	Monmap, Quorum []string
+	// Bound are the daemons that run, with where they listen.
+	Bound iter.Seq[Bound]
 	// Keeps says whether Holdfast keeps the key of an entity, and the mons had it.
 	Keeps func(entity string) bool
 	// Moving says what waits for data to move, such as "the drain of host h4"; empty where nothing does.
@@ -81,6 +85,7 @@ func Compare(d *Declared, f *Found) (all []Difference) {
 	all = append(all, places(d, f)...)
 	all = append(all, keys(d, f)...)
 	all = append(all, mons(d)...)
+	all = append(all, addresses(d.Bound)...)
 	return append(all, flags(d, f)...)
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -315,7 +316,10 @@ func (c *Cluster) osdDump() map[string]any {
 		o := maps.Clone(pattern)
 		o["state"] = c.osds[id].states()
 		o["osd"], o["uuid"], o["up"], o["in"] = id, c.osds[id].uuid, number(c.osds[id].up), number(c.osds[id].in)
-		o["down_at"] = c.osds[id].downAt
+		o["down_at"], o["public_addr"] = c.osds[id].downAt, ":/0"
+		if address := c.osds[id].address; address != "" {
+			o["public_addr"] = netip.AddrPortFrom(netip.MustParseAddr(address), 6801).String() + "/1"
+		}
 		osds = append(osds, o)
 		x := maps.Clone(more)
 		x["osd"], x["down_stamp"] = id, "0.000000"

@@ -79,6 +79,7 @@ type osd struct {
 	weight         float64 // in CRUSH
 	destroyed      bool
 	host           string // the bucket that CRUSH has it in
+	address        string // where it listens
 }
 
 // reportLag is how many times 'status' is answered before the mgr's report shows what has changed. Until then Ceph says
@@ -155,6 +156,9 @@ func (c *Cluster) settle() {
 		if up && !o.up && !c.starts[name].stays {
 			o.host = c.starts[name].host
 			c.hostStarts(o.host)
+		}
+		if up && !o.up {
+			o.address = c.starts[name].address
 		}
 		if up != o.up {
 			o.up, o.booted = up, o.booted || up

@@ -22,14 +22,14 @@ var crushKinds = []string{"osd", "host", "chassis", "rack", "row", "pdu", "pod",
 
 // start is where an OSD puts itself when it starts, by its ceph.conf; one that stays does not.
 type start struct {
-	host  string
-	stays bool
+	host, address string
+	stays         bool
 }
 
 // startOf reads what a real OSD reads: crush_location, or the kernel's short name of the host, and whether it is to put itself anywhere.
 func (c *Cluster) startOf(d *api.Daemon) start {
 	kernel := cmp.Or(c.kernels[d.Spec.Host], d.Spec.Host)
-	s := start{}
+	s := start{address: d.Spec.Parameters["address"]}
 	s.host, _, _ = strings.Cut(kernel, ".")
 	for _, f := range d.Spec.Files {
 		for _, src := range f.Sources {
