@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,8 +31,9 @@ type conn struct {
 	// patience is how long a first answer is waited for.
 	patience time.Duration
 
-	answered atomic.Bool // the last time
-	greeted  greeted     // of the mons one by one, when they did not
+	answered atomic.Bool  // the last time
+	silences atomic.Int32 // how often they did not since they did; never that often before (anew)
+	greeted  greeted      // of the mons one by one, when they did not
 
 	mu       sync.Mutex
 	osds     *osdMap         // of the epoch that it says
@@ -101,6 +103,7 @@ func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.
 		now = time.Now //nolint:forbidigo // when Ceph was asked; a plan takes it from what was observed
 	}
 	c := &conn{cfg: cfg, client: dial(cfg), dial: dial, now: now, waits: d.Waits.OrDefault(), patience: cmp.Or(d.FirstAnswer, firstAnswer)}
+	c.silences.Store(math.MinInt32)
 	if old != nil {
 		// The mons are others by now, and yet the same cluster: it is given as long to answer as before.
 		c.answered.Store(old.answered.Load())

@@ -218,9 +218,6 @@ func performAdminKey(c *conn, ctx context.Context, r request) error {
 	return as.authImport(ctx, r)
 }
 
-// adminKeyDone foresees nothing: of a Ceph that does not answer nothing is foreseen.
-func adminKeyDone(*foresight, request) {}
-
 // dropForgotten has mons leave that Ceph's map does not have any more, so that others come in their places.
 // What they know stays on their hosts: whoever changed the map may need it. The step that it returns keeps the
 // rest as many as they are until the hosts are free for the others.
@@ -306,5 +303,14 @@ func checkMonNetwork(p *planner) {
 		if network != "" && m.Address != "" && addressIn(network, []string{m.Address}) == "" {
 			p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "mon."+m.ID, drift.OtherNetwork, m.Address, network, m.Host)
 		}
+	}
+}
+
+// anew connects anew to mons that have answered before, run and greet, and yet do not answer: a client whose
+// key they do not take any more waits for ever, and is refused only when it connects.
+func anew(d *Driver, c *conn, view *engine.View, mute []string) {
+	const often = 3
+	if c.silences.Add(1) >= often && len(mute) == 0 && len(runningMons(view)) > 0 {
+		d.Forget(view.Cluster.Namespace, view.Cluster.Name)
 	}
 }

@@ -177,15 +177,32 @@ func TestDrift_mons(t *testing.T) {
 // refusing is a Ceph that takes no other key of client.admin than its own.
 type refusing struct {
 	rados.Client
-	f   *fakeWorld
-	cfg rados.Config
+	f    *fakeWorld
+	cfg  rados.Config
+	once *bool // it has answered
 }
 
 func (r refusing) Mon(ctx context.Context, cmd any, input []byte) ([]byte, error) {
-	if r.cfg.Entity == entityAdmin && r.f.ceph.Key(entityAdmin) != r.cfg.Key {
+	switch wrong := r.cfg.Entity == entityAdmin && r.f.ceph.Key(entityAdmin) != r.cfg.Key; {
+	case wrong && *r.once:
+		return nil, rados.ErrNoAnswer // it was let in, and is not let in again
+	case wrong:
 		return nil, fmt.Errorf("%w: %w", rados.ErrRefused, rados.ErrNoAnswer)
 	}
+	*r.once = true
 	return r.Client.Mon(ctx, cmd, input)
+}
+
+// Two of three mons that somebody took out of the map get others in their places, one after the other.
+func TestDrift_twoMons(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	f.byHand(t, "mon remove", map[string]any{"name": "b"})
+	f.byHand(t, "mon remove", map[string]any{"name": "c"})
+	p := f.settle(t)
+	if got := f.ceph.Monmap(); !p.Done || !slices.Equal(got, []string{"a", "d", "e"}) {
+		t.Errorf("%v, %v", got, p.Status.Reasons)
+	}
 }
 
 // The key of client.admin that somebody changed is put back, as the mons themselves; meanwhile no mon is
@@ -193,9 +210,14 @@ func (r refusing) Mon(ctx context.Context, cmd any, input []byte) ([]byte, error
 func TestDrift_adminKey(t *testing.T) {
 	f := withFake(threeHosts())
 	f.settle(t)
-	dial := func(cfg rados.Config) rados.Client { return refusing{f.ceph.Dial(cfg), f, cfg} }
+	dial := func(cfg rados.Config) rados.Client { return refusing{f.ceph.Dial(cfg), f, cfg, new(bool)} }
 	f.driver = &Driver{Dial: dial, Now: f.driver.Now}
+	f.byHand(t, "auth import", nil, f.secrets["c-key-"+entityAdmin].data[secretKeyring]...)
+	f.settle(t)
 	f.ceph.Authorize(entityAdmin)
+	for range 3 {
+		f.round(t) // the client that was let in waits for ever
+	}
 	p := f.round(t)
 	if got := outside(p); !slices.Equal(got, []string{"Do client.admin"}) || p.Status.Status != api.StorageDegraded {
 		t.Errorf("%v, %s: %v", got, p.Status.Status, p.Status.Reasons)

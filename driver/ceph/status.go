@@ -141,7 +141,7 @@ func (p *planner) judgeSilence(s *state) {
 	switch {
 	case p.seen != nil && p.seen.Refused:
 		s.because("%s", adminText)
-		s.offline = !p.view.Served() // they serve others meanwhile
+		s.offline = false // they are a quorum, and serve others meanwhile
 	case p.seen != nil && p.seen.Reachable:
 		s.because("the mons answer for another cluster (fsid %s instead of %s): something else listens on their addresses", p.seen.FSID, p.fsid)
 	case running-len(mute) < quorum && len(hosts) > 0:

@@ -69,7 +69,7 @@ var verbs = map[string]verb{
 	verbCrushRm:    {(*conn).removeNamed, (*foresight).crushRm, api.RiskNone},
 	verbCrushMove:  {(*conn).crushMove, (*foresight).crushMove, api.RiskNone},
 	verbCrushPut:   {performCrushPut, crushPutDone, api.RiskNone},
-	verbAdminKey:   {performAdminKey, adminKeyDone, api.RiskNone},
+	verbAdminKey:   {performAdminKey, func(*foresight, request) {}, api.RiskNone},
 	verbMonRemove:  {(*conn).removeNamed, (*foresight).monRemove, api.RiskRedundancy},
 	verbMgrFail:    {(*conn).mgrFail, (*foresight).mgrFail, api.RiskRestart},
 
