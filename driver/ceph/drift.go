@@ -23,7 +23,7 @@ import (
 func planDrift(p *planner) {
 	checkMonNetwork(p)
 	if p.seen != nil && p.seen.Refused {
-		putBackAdmin(p)
+		commandAlone(p, verbAdminKey, drift.Difference{Object: entityAdmin, Text: adminText}, nil)
 	}
 	if !p.reachable() {
 		return
@@ -51,12 +51,7 @@ func commandAlone(p *planner, verb string, x drift.Difference, params map[string
 	p.moving = true
 }
 
-// putBackAdmin has the key of client.admin be again what Holdfast keeps. The mons take the key that is their
-// own for that.
-func putBackAdmin(p *planner) {
-	commandAlone(p, verbAdminKey, drift.Difference{Object: entityAdmin, Text: adminText}, nil)
-}
-
+// adminText says what becomes of the key of client.admin. The mons take the key that is their own for that.
 const adminText = "Ceph answers and refuses the key of client.admin, which was changed or removed there; put back " +
 	"from its Secret, by the key of the mons"
 
@@ -71,8 +66,8 @@ func declaredTo(p *planner) *drift.Declared {
 	for _, mon := range p.daemonsOf(TypeMon) {
 		d.Others = append(d.Others, mon.Spec.ID)
 	}
-	for _, x := range p.have {
-		if p.parting[x.Name] {
+	for name, parts := range p.parting {
+		if parts && p.have[name] != nil {
 			d.Moving = "the removal of OSDs"
 		}
 	}
@@ -152,8 +147,8 @@ func keyState(ctx context.Context, c *conn, entity string, own map[string][]byte
 
 // declaredOSD is an OSD that is to have a place in CRUSH.
 func declaredOSD(p *planner, id int) *drift.OSD {
+	name := daemonName(p.cluster.Name, "osd", strconv.Itoa(id))
 	for _, o := range p.osds {
-		name := daemonName(p.cluster.Name, "osd", strconv.Itoa(id))
 		if o.id == id && p.inMap(o) && !o.leaving && !p.parting[name] && !p.unplaced[o.host] {
 			x := &drift.OSD{Label: o.label(), Bucket: p.crushHome(o.host)}
 			p.options.of(TypeOSD, strconv.Itoa(id)).each(func(_, option, _ string) {
@@ -252,8 +247,8 @@ func registerOSDs(p *planner) {
 	missing := map[string]string{}
 	for _, o := range p.osds {
 		_, known := p.seen.OSDs[o.id]
-		switch parting := p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]; {
-		case known || o.leaving || parting:
+		switch {
+		case known || o.leaving || p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]:
 		case o.started:
 			gone := drift.Difference{Object: o.label(), Text: drift.Purged}
 			commandAlone(p, verbOSDNew, gone, map[string]string{o.label(): o.uuid})
@@ -275,22 +270,25 @@ func heldByFlags(p *planner) string {
 	return p.seen.Found.Holding()
 }
 
-// bound are the mons and the OSDs that run, on hosts whose agents report their addresses.
+// bound are the mons and the OSDs that listen on an address that their hosts do not report, as far as agents report.
 func bound(p *planner, yield func(drift.Bound) bool) {
-	at := func(label, host, address string, restart bool) bool {
+	has := func(host, address string) bool {
 		h := p.hosts[host]
-		return h == nil || !h.AgentHeard() || p.closed(host) ||
-			yield(drift.Bound{Daemon: label, Address: address, Host: host, Has: h.Status.Addresses, Restart: restart})
+		return h == nil || !h.AgentHeard() || p.closed(host) || slices.Contains(h.Status.Addresses, address)
 	}
 	for _, m := range p.members {
-		if !at("mon."+m.ID, m.Host, m.Address, false) {
+		if !has(m.Host, m.Address) && !yield(drift.Bound{
+			Daemon: "mon." + m.ID, Address: m.Address, Host: m.Host, Has: p.hosts[m.Host].Status.Addresses,
+		}) {
 			return
 		}
 	}
 	for _, o := range p.osds {
 		seen := p.seen.OSDs[o.id]
-		known := seen.UUID == o.uuid && !o.leaving
-		if known && !at(o.label(), o.host, seen.Address, seen.Address != o.address) {
+		if seen.UUID == o.uuid && !o.leaving && !has(o.host, seen.Address) && !yield(drift.Bound{
+			Daemon: o.label(), Address: seen.Address, Host: o.host, Has: p.hosts[o.host].Status.Addresses,
+			Restart: seen.Address != o.address,
+		}) {
 			return
 		}
 	}

@@ -40,6 +40,9 @@ func TestCephByHand(t *testing.T) {
 	if now := b.ceph("auth", "get-key", "osd.1"); now != key {
 		t.Error("osd.1 has another key")
 	}
+	b.run("ceph", "shell", "--", "bash", "-c", "ceph osd down 2 && ceph osd purge 2 --force --yes-i-really-mean-it")
+	b.saidOutside("osd.2", "registered again")
+	b.await("osd.2 to be back", func() error { return b.health(3, 3) })
 	b.monsByHand(lab)
 	b.adminKeyByHand()
 	b.noOrphans()
