@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"context"
+	"maps"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
@@ -38,7 +39,8 @@ func (c *conn) fillCrush(ctx context.Context, view *engine.View, o *Observation)
 	if err != nil {
 		return err
 	}
-	o.Crush, o.Found.Strays = tree.Buckets, c.strays.Find(c.osds.Epoch, tree, o.osdsUp())
+	up := func(id int) bool { return o.OSDs[id].Up }
+	o.Crush, o.Found.Strays = tree.Buckets, c.strays.Find(c.osds.Epoch, tree, maps.Keys(o.OSDs), up)
 	if anySplit(view.Daemons, tree.Buckets) {
 		o.Rules, err = c.crushRules(ctx)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,11 +22,12 @@ import (
 func planDrift(p *planner) {
 	checkMonNetwork(p)
 	if p.seen != nil && p.seen.Refused {
-		commandAlone(p, verbAdminKey, drift.Difference{Object: entityAdmin, Text: adminText}, nil)
+		commandAlone(p, verbAdminKey, drift.Difference{Object: entityAdmin, Text: drift.AdminKey}, nil)
 	}
 	if !p.reachable() {
 		return
 	}
+	stopPurged(p)
 	for _, x := range drift.Compare(declaredTo(p), &p.seen.Found) {
 		switch {
 		case x.Remedy == drift.AwaitsWord:
@@ -50,10 +50,6 @@ func commandAlone(p *planner, verb string, x drift.Difference, params map[string
 	p.plan.Commands[len(p.plan.Commands)-1].Line = x.Object
 	p.moving = true
 }
-
-// adminText says what becomes of the key of client.admin. The mons take the key that is their own for that.
-const adminText = "Ceph answers and refuses the key of client.admin, which was changed or removed there; put back " +
-	"from its Secret, by the key of the mons"
 
 // declaredTo is what Ceph is compared with.
 func declaredTo(p *planner) *drift.Declared {
@@ -86,8 +82,9 @@ func keepsKey(p *planner, entity string) bool {
 	return false
 }
 
-// newDaemon is how long after it was made the key of a daemon may still be on its way into Ceph.
-const newDaemon = time.Minute
+// newDaemon is how long after it was made the key of a daemon may still be on its way into Ceph, and slowStart
+// how long an OSD may take to come up before its key is looked at.
+const newDaemon, slowStart = time.Minute, 5 * time.Second
 
 // fillKeys compares the keys of daemons that fail with those that Holdfast keeps. What is not answered is
 // asked again.
@@ -129,9 +126,6 @@ func mayLackKey(d *api.Daemon, o *Observation, now time.Time) bool {
 		now.Sub(started.Time) > slowStart
 }
 
-// slowStart is how long an OSD may take to come up before its key is looked at.
-const slowStart = 5 * time.Second
-
 // keyState asks for the key of an entity, and its capabilities.
 func keyState(ctx context.Context, c *conn, entity string, own map[string][]byte) (state drift.KeyState, differs bool) {
 	var found []drift.Auth
@@ -164,17 +158,6 @@ func putBackPlace(p *planner, x drift.Difference) {
 	id, _ := strconv.Atoi(strings.TrimPrefix(x.Object, "osd."))
 	to := "root=" + poolRoot + " host=" + declaredOSD(p, id).Bucket
 	commandAlone(p, verbCrushPut, x, map[string]string{x.Object: to})
-}
-
-// osdsUp are the numbers of the OSDs that are up.
-func (o *Observation) osdsUp() iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for id, x := range o.OSDs {
-			if x.Up && !yield(id) {
-				return
-			}
-		}
-	}
 }
 
 // performCrushPut puts an OSD where it belongs. Its weight is its size in TiB, as where it puts itself there.
@@ -249,6 +232,7 @@ func registerOSDs(p *planner) {
 		_, known := p.seen.OSDs[o.id]
 		switch {
 		case known || o.leaving || p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]:
+		case o.started && p.stop[p.osdHave(o).Name] && !ended(p.osdHave(o)): // stopPurged waits for that
 		case o.started:
 			gone := drift.Difference{Object: o.label(), Text: drift.Purged}
 			commandAlone(p, verbOSDNew, gone, map[string]string{o.label(): o.uuid})
@@ -270,7 +254,8 @@ func heldByFlags(p *planner) string {
 	return p.seen.Found.Holding()
 }
 
-// bound are the mons and the OSDs that listen on an address that their hosts do not report, as far as agents report.
+// bound are the mons and the OSDs that listen on an address that their hosts do not report, as far as agents
+// report.
 func bound(p *planner, yield func(drift.Bound) bool) {
 	has := func(host, address string) bool {
 		h := p.hosts[host]
@@ -310,5 +295,20 @@ func anew(d *Driver, c *conn, view *engine.View, mute []string) {
 	const often = 3
 	if c.silences.Add(1) >= often && len(mute) == 0 && len(runningMons(view)) > 0 {
 		d.Forget(view.Cluster.Namespace, view.Cluster.Name)
+	}
+}
+
+// stopPurged has OSDs stop that somebody purged, until they are registered again: one that runs on does not
+// come up.
+func stopPurged(p *planner) {
+	for _, o := range p.osds {
+		_, known := p.seen.OSDs[o.id]
+		stays := o.started && !o.leaving && p.hosts[o.host].AgentHeard() && !p.closed(o.host)
+		if d := p.osdHave(o); !known && stays && d != nil && !p.parting[d.Name] {
+			p.stop[d.Name], p.moving = true, true
+			if !ended(d) {
+				p.decide(api.VerdictDo, api.ReasonChangedOutside, o.label(), "%s; it stops for that", drift.Purged)
+			}
+		}
 	}
 }

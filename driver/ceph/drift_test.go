@@ -235,9 +235,14 @@ func TestDrift_purged(t *testing.T) {
 	f := withFake(threeHosts())
 	f.settle(t)
 	f.byHand(t, "osd purge-actual", map[string]any{"id": []string{"1"}})
-	f.daemons["c-osd-1"].Status.State = api.DaemonBackOff
-	if got := outside(f.round(t)); !slices.Equal(got, []string{"Do osd.1"}) {
-		t.Error(got)
+	if got := outside(f.round(t)); !slices.Equal(got, []string{"Do osd.1"}) || len(f.ceph.OSDs()) != 2 {
+		t.Error(got, f.ceph.OSDs())
+	}
+	if d := f.daemons["c-osd-1"]; d.Spec.State != api.WantStopped {
+		t.Errorf("it is to be %s before Ceph knows it again", d.Spec.State)
+	}
+	if got := f.outsiders(t, 1); !slices.Equal(got, []string{"Do osd.1"}) || len(f.ceph.OSDs()) != 3 {
+		t.Error(got, f.ceph.OSDs())
 	}
 	if p := f.settle(t); !p.Done || f.ceph.HostOf(1) != "h2" {
 		t.Errorf("%v, and osd.1 is below %q", p.Status.Reasons, f.ceph.HostOf(1))

@@ -51,17 +51,18 @@ func TestStrays(t *testing.T) {
 	tree := &crushmap.Tree{Places: map[int]crushmap.Place{0: {}, 2: {}}}
 	var s Strays
 	looks := 0
-	up := func(yield func(int) bool) {
+	osds := func(yield func(int) bool) {
 		looks++
-		_ = yield(2) && yield(1) && yield(0)
+		_ = yield(2) && yield(1) && yield(3) && yield(0)
 	}
+	up := func(id int) bool { return id != 3 }
 	for range 3 {
-		if got := s.Find(7, tree, up); !slices.Equal(got, []int{1}) {
+		if got := s.Find(7, tree, osds, up); !slices.Equal(got, []int{1}) {
 			t.Error(got)
 		}
 	}
-	s.Find(8, tree, up)
-	s.Find(8, &crushmap.Tree{}, up)
+	s.Find(8, tree, osds, up)
+	s.Find(8, &crushmap.Tree{}, osds, up)
 	if looks != 3 {
 		t.Errorf("looked %d times, want 3", looks)
 	}

@@ -22,6 +22,10 @@ var keyTexts = map[KeyState]string{
 	KeyCaps:    "its capabilities were changed in Ceph's auth database; put back as its Secret has them",
 }
 
+// AdminKey says what becomes of the key of client.admin. The mons take the key that is their own for that.
+const AdminKey = "Ceph answers and refuses the key of client.admin, which was changed or removed there; put back " +
+	"from its Secret, by the key of the mons"
+
 // Auth is an entity of Ceph's auth database, as 'auth get' answers.
 type Auth struct {
 	Key  string            `json:"key"`

@@ -16,13 +16,13 @@ type Strays struct {
 }
 
 // Find looks for them only when one of the maps is another one than the last time.
-func (s *Strays) Find(epoch int, tree *crushmap.Tree, up iter.Seq[int]) []int {
+func (s *Strays) Find(epoch int, tree *crushmap.Tree, osds iter.Seq[int], up func(int) bool) []int {
 	if s.tree == tree && s.epoch == epoch {
 		return s.found
 	}
 	s.epoch, s.tree, s.found = epoch, tree, nil
-	for id := range up {
-		if _, placed := tree.Places[id]; !placed {
+	for id := range osds {
+		if _, placed := tree.Places[id]; !placed && up(id) {
 			s.found = append(s.found, id)
 		}
 	}
