@@ -8,6 +8,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/outside"
 )
 
 // Bounds of the API's schema.
@@ -20,6 +21,9 @@ const (
 // daemons by type and version. It is pure, and where nothing changed its result equals the status that there is.
 func Aggregate(v *View, p *Plan, now time.Time) api.StorageStatusStatus {
 	s := keepStale(v, p.Status, now)
+	if changed := outside.Changes(p.Decisions); len(changed) > 0 || s.StaleSince == nil {
+		s.ChangedOutside = changed
+	}
 	s.Reasons = slices.Clone(s.Reasons)
 	s.NodesDown, s.AgentsDown = 0, 0
 	for _, name := range nodesDown(v) {

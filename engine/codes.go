@@ -19,6 +19,9 @@ const (
 	HealthCheckRaised  Code = "HEALTH_CHECK_RAISED"
 	HealthCheckCleared Code = "HEALTH_CHECK_CLEARED"
 
+	ChangedOutside Code = "CHANGED_OUTSIDE"
+	AsSetAgain     Code = "AS_SET_AGAIN"
+
 	NodeNew     Code = "NODE_NEW"
 	NodeChanged Code = "NODE_CHANGED"
 	NodeGone    Code = "NODE_GONE"
@@ -91,6 +94,9 @@ func Codes() []CodeInfo {
 		{HealthChanged, "cluster/NAME", "The health that the storage system reports changed."},
 		{HealthCheckRaised, "check/CODE", "A health check of the storage system appeared, or its severity changed. The message has the storage system's text and the next step."},
 		{HealthCheckCleared, "check/CODE", "A health check of the storage system is over, or an administrator has muted it."},
+		{ChangedOutside, "the object", "A user or a program changed something in the storage system, outside Holdfast. The " +
+			"message has what was found, and what is put back or waits for a user."},
+		{AsSetAgain, "the object", "What was changed outside Holdfast is as Holdfast set it again."},
 		{NodeNew, "node/NAME", "A StorageNode was added to the cluster."},
 		{NodeChanged, "node/NAME", "The spec of a StorageNode changed, or the node is now accepted or refused, or it selects another host."},
 		{NodeGone, "node/NAME", "A StorageNode was removed from the cluster."},

@@ -81,7 +81,21 @@ func (d *differ) status(cluster *api.StorageCluster, before, after *api.StorageS
 	}
 	if cluster.DeletionTimestamp == nil {
 		d.checks(was.Checks, is.Checks)
+		d.outside(was.ChangedOutside, is.ChangedOutside)
 	}
+}
+
+// outside tells once of each thing that was changed in the storage system itself, and once when it is as it was.
+func (d *differ) outside(before, after []api.OutsideChange) {
+	object := func(x *api.OutsideChange) string { return x.Object }
+	compare(before, after, object, func(was, is *api.OutsideChange) {
+		switch {
+		case is == nil:
+			d.add(AsSetAgain, was.Object, "%s differs no more from what Holdfast set", was.Object)
+		case was == nil:
+			d.add(ChangedOutside, is.Object, "%s", is.Message)
+		}
+	})
 }
 
 // checks tells each health check once when it appears, and once when it is gone.

@@ -29,6 +29,7 @@ var flapping = map[Code]int{
 	DaemonRunning: flapMost, DaemonFailed: flapMost, DaemonRestarted: flapMost,
 	ResourceOnline: flapMost, ResourceDegraded: flapMost, ResourceOffline: flapMost,
 	HealthCheckRaised: flapMost, HealthCheckCleared: flapMost,
+	ChangedOutside: flapMost, AsSetAgain: flapMost,
 	DeviceNew: flapMost, DeviceGone: flapMost, DeviceChanged: flapMost,
 	ClusterOnline: clusterFlapMost, ClusterDegraded: clusterFlapMost, HealthChanged: clusterFlapMost, OrchestrateReport: reportFlapMost,
 }

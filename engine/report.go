@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/outside"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -161,7 +162,7 @@ func (r *run) conditions(failure error) []metav1.Condition {
 		c.Message = words.Cut(c.Message, maxConditionMessage)
 		all = append(all, c)
 	}
-	return all
+	return append(all, outside.Conditions(r.view.Cluster.Status.Conditions, r.plan.Status.ChangedOutside)...)
 }
 
 // acceptedCondition says whether the cluster's own spec can be carried out.

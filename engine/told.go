@@ -29,6 +29,9 @@ const (
 // toldCheck begins the keys of health checks.
 const toldCheck = "check/"
 
+// toldOutside begins the keys of what was changed in the storage system itself.
+const toldOutside = "outside/"
+
 // Apply makes changes; a nil value removes its key.
 func (t Told) Apply(changes map[string]*string) {
 	for key, value := range changes {
@@ -88,6 +91,9 @@ func (m *memory) state(add func(key, value string)) {
 		add(toldStatus, pack(string(v.Status.Status.Status), v.Status.Status.Health))
 		for _, c := range v.Status.Status.Checks {
 			add(toldCheck+c.Code, c.Severity)
+		}
+		for _, x := range v.Status.Status.ChangedOutside {
+			add(toldOutside+x.Object, "")
 		}
 	}
 	for i := range v.Nodes {
@@ -158,6 +164,7 @@ func (t Told) view(cluster *api.StorageCluster) *View {
 	v := &View{}
 	hosts := map[string]*api.Host{}
 	var checks []api.HealthCheck
+	var outside []api.OutsideChange
 	for _, key := range t.keys() {
 		kind, name, _ := strings.Cut(key, "/")
 		switch kind {
@@ -171,6 +178,8 @@ func (t Told) view(cluster *api.StorageCluster) *View {
 			v.Status = &api.StorageStatus{Status: api.StorageStatusStatus{Status: api.StorageState(f[0]), Health: f[1]}}
 		case "check":
 			checks = append(checks, api.HealthCheck{Code: name, Severity: t[key]})
+		case "outside":
+			outside = append(outside, api.OutsideChange{Object: name})
 		case "node":
 			v.Nodes = append(v.Nodes, toldNode(name, t[key]))
 		case "action":
@@ -186,7 +195,7 @@ func (t Told) view(cluster *api.StorageCluster) *View {
 		}
 	}
 	if v.Status != nil {
-		v.Status.Status.Checks = checks
+		v.Status.Status.Checks, v.Status.Status.ChangedOutside = checks, outside
 	}
 	t.devices(hosts)
 	for _, h := range hosts {

@@ -6,9 +6,8 @@ package v1alpha1
 // +kubebuilder:validation:MaxLength=64
 type Reason string
 
-// Reasons of what is done.
+// Reasons of what is done, as Reasons explains them.
 const (
-	// ReasonDeclared and the others are explained in Reasons.
 	ReasonDeclared     Reason = "Declared"
 	ReasonRestarting   Reason = "Restarting"
 	ReasonRemoving     Reason = "Removing"
@@ -17,10 +16,8 @@ const (
 	ReasonLossAccepted Reason = "LossAccepted"
 	ReasonBackInUse    Reason = "BackInUse"
 	ReasonScaling      Reason = "Scaling"
+	ReasonReady        Reason = "Ready" // of the condition Ready while it is True
 )
-
-// ReasonReady is that of the condition Ready while it is True.
-const ReasonReady Reason = "Ready"
 
 // Reasons of waiting.
 const (
@@ -45,6 +42,7 @@ const (
 	ReasonDaemonFailing       Reason = "DaemonFailing"
 	ReasonDaemonHangs         Reason = "DaemonHangs"
 	ReasonHostNotActive       Reason = "HostNotActive"
+	ReasonChangedOutside      Reason = "ChangedOutside"
 )
 
 // Reasons of refusals. Some of them may also end by themselves, and are waited for then.
@@ -62,8 +60,7 @@ const (
 	ReasonNoCluster         Reason = "NoCluster"
 	ReasonTwoMachines       Reason = "TwoMachines"
 	ReasonDaemonsForbidden  Reason = "DaemonsForbidden"
-	// Those of the condition Present, of a resource that is gone from the storage system.
-	ReasonLost Reason = "Lost"
+	ReasonLost              Reason = "Lost" // of the condition Present
 )
 
 // Reasons of what is left as it is.
@@ -114,6 +111,7 @@ var Reasons = map[Reason]string{
 	ReasonNotReady:            "It has not reached its desired state yet.",
 	ReasonDaemonHangs:         "The process of the daemon runs and does not answer.",
 	ReasonDaemonFailing:       "The daemon keeps failing.",
+	ReasonChangedOutside:      "Someone changed it in the storage system itself; the message says what becomes of it.",
 	ReasonHostNotActive:       "The host is in mode Maintenance or Drain, or is leaving it.",
 
 	ReasonInvalidSpec:       "The spec cannot be carried out as it is written.",
@@ -151,7 +149,7 @@ func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
-		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk:
+		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk, ReasonChangedOutside:
 		return true
 	}
 	return false

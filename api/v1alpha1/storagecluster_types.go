@@ -325,6 +325,8 @@ const (
 	// ClusterRedundant says whether data is as safe as the cluster has room for: for Ceph, whether each pool that no resource declares keeps as many
 	// copies as new pools do, on distinct hosts where there are enough. It does not hold up ClusterReady.
 	ClusterRedundant = "Redundant"
+	// ClusterInSync is False while status.changedOutside of the StorageStatus names something; absent before that.
+	ClusterInSync = "InSync"
 	// ClusterDaemonsAllowed is False while the platform forbids the daemons of the cluster: none is started then, and those that run
 	// run on. Otherwise it is absent. In Kubernetes the operator sets it; Holdfast's own servers never do.
 	ClusterDaemonsAllowed = "DaemonsAllowed"

@@ -70,6 +70,12 @@ type StorageStatusStatus struct {
 	// +listMapKey=code
 	// +kubebuilder:validation:MaxItems=64
 	Checks []HealthCheck `json:"checks,omitempty"`
+	// ChangedOutside lists what a user or a program changed in the storage system itself, as far as there is room.
+	// +optional
+	// +listType=map
+	// +listMapKey=object
+	// +kubebuilder:validation:MaxItems=64
+	ChangedOutside []OutsideChange `json:"changedOutside,omitempty"`
 	// Nodes is the number of storageNodes.
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
@@ -122,6 +128,17 @@ type HealthCheck struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Next string `json:"next,omitempty"`
+}
+
+// OutsideChange is one thing that was changed in the storage system itself.
+type OutsideChange struct {
+	// Object is such as osd.1 or flag/norebalance.
+	// +kubebuilder:validation:MaxLength=256
+	Object string `json:"object"`
+	// Message says what was found, and what is put back or what a user has to decide.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // DaemonCount counts the daemons of one type and version.

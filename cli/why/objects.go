@@ -53,7 +53,8 @@ func hostRefused(report *api.OrchestrationReport) (host string) {
 }
 
 func (w *World) wellText(c *api.StorageCluster) string {
-	return join(w.stateText(c), "Everything declared is there", upper(conditionText(c, api.ClusterPlaced)), upper(conditionText(c, api.ClusterRedundant)))
+	return join(w.stateText(c), "Everything declared is there", upper(conditionText(c, api.ClusterPlaced)), upper(conditionText(c, api.ClusterRedundant)),
+		upper(conditionText(c, api.ClusterInSync)))
 }
 
 // conditionText says what is not as it could be by a condition that holds nothing up, such as what the storage system has

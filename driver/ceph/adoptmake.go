@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -123,7 +124,7 @@ func (x *adopter) daemons() []api.Daemon {
 	p.planConfig()
 	p.mgrs.seats = x.mgrs
 	facts := p.confFacts()
-	monmap, monHosts := monParams(p.members)
+	monmap, monHosts := monset.Params(p.members)
 	var all []api.Daemon
 	for _, m := range p.members {
 		d := p.monDaemon(m, facts, monmap, monHosts)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -40,12 +41,12 @@ func (x *adoptAsker) configs() error {
 // crush asks where CRUSH has the OSDs.
 func (x *adoptAsker) crush() error {
 	var answer struct {
-		Nodes []treeNode `json:"nodes"`
+		Nodes []crushmap.Node `json:"nodes"`
 	}
 	if err := x.ask(command{"prefix": "osd tree"}, &answer); err != nil {
 		return err
 	}
-	x.facts.Crush = treeOf(answer.Nodes).buckets
+	x.facts.Crush = crushmap.TreeOf(answer.Nodes).Buckets
 	return nil
 }
 

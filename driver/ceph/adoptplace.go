@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/internal/foreign"
 )
 
@@ -56,7 +57,7 @@ func (x *adopter) keep(d *ClusterDaemon, host, address string, devices []api.Dae
 	}
 	switch d.Type {
 	case TypeMon:
-		x.members = append(x.members, member{d.ID, host, address})
+		x.members = append(x.members, member{ID: d.ID, Host: host, Address: address})
 	case TypeMgr:
 		x.mgrs = append(x.mgrs, seat{d.ID, host, address})
 	case TypeOSD:
@@ -133,9 +134,9 @@ func (x *adopter) addressOf(d *ClusterDaemon, h *api.Host) string {
 	case address == "" || !slices.Contains(h.Status.Addresses, address):
 		x.problem("Ceph reports that %s listens on %s, which is not an address of host %s (%s)",
 			d.Label(), cmp.Or(d.Addrs, "nothing"), h.Name, strings.Join(h.Status.Addresses, ", "))
-	case d.Type == TypeMon && strings.ReplaceAll(d.Addrs, "/0", "") != (member{d.ID, h.Name, address}).addrs():
+	case d.Type == TypeMon && strings.ReplaceAll(d.Addrs, "/0", "") != (member{ID: d.ID, Host: h.Name, Address: address}).Addrs():
 		x.problem("cannot adopt: %s listens on %s, but Holdfast supports only the ports %s (v2) and %s (v1); enable v2 "+
-			"with 'ceph mon enable-msgr2', or replace a mon at other ports", d.Label(), d.Addrs, portV2, portV1)
+			"with 'ceph mon enable-msgr2', or replace a mon at other ports", d.Label(), d.Addrs, monset.PortV2, monset.PortV1)
 	}
 	return address
 }

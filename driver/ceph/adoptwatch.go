@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -39,7 +40,7 @@ func (p *planner) planWatched() {
 	}
 	p.resolve()
 	p.declareServices()
-	p.members = membersOf(p.view.Daemons)
+	p.members = monset.Of(p.view.Daemons)
 	p.keepOSDs()
 	p.comparePlaces()
 	for _, d := range p.membersOf(p.mgrs) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -219,6 +220,6 @@ func (p *planner) tellClient(c *api.Client, s *api.ClientStatus, done bool, refu
 	default:
 		s.State = api.ResourceOnline
 		s.Entity, s.Secret = entityOfClient(c), secretName(p.cluster.Name, entityOfClient(c))
-		s.FSID, s.MonHost = p.fsid, monHost(p.members)
+		s.FSID, s.MonHost = p.fsid, monset.MonHost(p.members)
 	}
 }

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // ClientFiles makes a ceph.conf and a keyring with which Ceph's own tools reach the view's cluster as client.admin. The
 // keyring lies at keyringPath, which ceph.conf names.
 func ClientFiles(ctx context.Context, view *engine.View, secrets engine.SecretReader, keyringPath string) (conf, keyring []byte, err error) {
-	if len(membersOf(view.Daemons)) == 0 {
+	if len(monset.Of(view.Daemons)) == 0 {
 		return nil, nil, errors.New("the cluster has no monitors yet")
 	}
 	cfg, err := configOf(ctx, view, secrets)

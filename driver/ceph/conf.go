@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 )
 
@@ -41,8 +42,8 @@ func (f *confFacts) copies() int { return max(1, min(maxCopies, f.osds)) }
 func (f *confFacts) global() map[string]string {
 	o := map[string]string{
 		"fsid":                f.fsid,
-		"mon_host":            monHost(f.members),
-		"mon_initial_members": initialMembers(f.members),
+		"mon_host":            monset.MonHost(f.members),
+		"mon_initial_members": monset.InitialMembers(f.members),
 
 		"auth_cluster_required": "cephx",
 		"auth_service_required": "cephx",
@@ -71,7 +72,7 @@ func (f *confFacts) global() map[string]string {
 	if f.network.Cluster != "" {
 		o["cluster_network"] = f.network.Cluster
 	}
-	if len(f.members) > 0 && isIPv6(f.members[0].Address) {
+	if len(f.members) > 0 && monset.IsIPv6(f.members[0].Address) {
 		o["ms_bind_ipv4"], o["ms_bind_ipv6"] = "false", "true"
 	}
 	return o

@@ -10,12 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestConf(t *testing.T) {
-	three := []member{{"a", "h1", "10.0.0.1"}, {"b", "h2", "10.0.0.2"}, {"c", "h3", "10.0.0.3"}}
+	three := []member{{ID: "a", Host: "h1", Address: "10.0.0.1"}, {ID: "b", Host: "h2", Address: "10.0.0.2"}, {ID: "c", Host: "h3", Address: "10.0.0.3"}}
 	for _, tt := range []struct {
 		name, daemon string
 		facts        confFacts
@@ -33,7 +34,7 @@ func TestConf(t *testing.T) {
 			"osd.3":  {"debug_osd": "20/20"},
 		}},
 		{"mgr-one-osd", TypeMgr, confFacts{fsid: worldUID, members: three[:1], osds: 1, osdHosts: 1}, nil},
-		{"mon-two-osds-ipv6", TypeMon, confFacts{fsid: worldUID, members: []member{{"a", "h1", "fd00::1"}}, osds: 2, osdHosts: 1}, nil},
+		{"mon-two-osds-ipv6", TypeMon, confFacts{fsid: worldUID, members: []member{{ID: "a", Host: "h1", Address: "fd00::1"}}, osds: 2, osdHosts: 1}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := tt.facts.confText(tt.daemon, "10.0.0.1", wholeConf+tt.user.text())
@@ -55,12 +56,12 @@ func TestConf(t *testing.T) {
 }
 
 func TestMembers_roundTrip(t *testing.T) {
-	want := []member{{"a", "h1", "10.0.0.1"}, {"b", "h2", "fd00::2"}}
-	monmap, hosts := monParams(want)
+	want := []member{{ID: "a", Host: "h1", Address: "10.0.0.1"}, {ID: "b", Host: "h2", Address: "fd00::2"}}
+	monmap, hosts := monset.Params(want)
 	if monmap != "a=[v2:10.0.0.1:3300,v1:10.0.0.1:6789] b=[v2:[fd00::2]:3300,v1:[fd00::2]:6789]" || hosts != "a=h1 b=h2" {
 		t.Errorf("monmap %q, hosts %q", monmap, hosts)
 	}
-	got := parseMembers(map[string]string{ParamMonmap: monmap, ParamMonHosts: hosts})
+	got := monset.Parse(map[string]string{ParamMonmap: monmap, ParamMonHosts: hosts})
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(member{})); diff != "" {
 		t.Error(diff)
 	}
@@ -75,7 +76,7 @@ func TestConf_oneLine(t *testing.T) {
 					t.Errorf("%q was written", address)
 				}
 			}()
-			(&confFacts{fsid: "f", members: []member{{"a", "h1", address}}}).confText(TypeOSD, address, "")
+			(&confFacts{fsid: "f", members: []member{{ID: "a", Host: "h1", Address: address}}}).confText(TypeOSD, address, "")
 		}()
 	}
 	// What spec.ceph.config may hold stays as it is.

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/optioninfo"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
@@ -22,13 +25,15 @@ import (
 type conn struct {
 	cfg    rados.Config
 	client rados.Client
+	dial   func(rados.Config) rados.Client
 	now    func() time.Time
 	waits  waits.Waits
 	// patience is how long a first answer is waited for.
 	patience time.Duration
 
-	answered atomic.Bool // the last time
-	greeted  greeted     // of the mons one by one, when they did not
+	answered atomic.Bool  // the last time
+	silences atomic.Int32 // how often they did not since they did; never that often before (anew)
+	greeted  greeted      // of the mons one by one, when they did not
 
 	mu       sync.Mutex
 	osds     *osdMap         // of the epoch that it says
@@ -37,6 +42,7 @@ type conn struct {
 	election int             // whose epoch this is
 	entities map[string]bool // as last asked for
 	placing  placing.Since
+	strays   drift.Strays
 	fs       *fsMap       // of the epoch that it says
 	mgrs     *orch.MgrMap // of the epoch that it says
 	mgrEpoch int          // as last heard
@@ -96,7 +102,8 @@ func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.
 	if now == nil {
 		now = time.Now //nolint:forbidigo // when Ceph was asked; a plan takes it from what was observed
 	}
-	c := &conn{cfg: cfg, client: dial(cfg), now: now, waits: d.Waits.OrDefault(), patience: cmp.Or(d.FirstAnswer, firstAnswer)}
+	c := &conn{cfg: cfg, client: dial(cfg), dial: dial, now: now, waits: d.Waits.OrDefault(), patience: cmp.Or(d.FirstAnswer, firstAnswer)}
+	c.silences.Store(math.MinInt32)
 	if old != nil {
 		// The mons are others by now, and yet the same cluster: it is given as long to answer as before.
 		c.answered.Store(old.answered.Load())
@@ -111,12 +118,12 @@ func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.
 
 // configOf says how to reach the cluster: the addresses are those of its mon Daemons, the key is client.admin's.
 func configOf(ctx context.Context, view *engine.View, secrets engine.SecretReader) (rados.Config, error) {
-	members := membersOf(view.Daemons)
+	members := monset.Of(view.Daemons)
 	data, err := secrets.Secret(ctx, secretName(view.Cluster.Name, entityAdmin))
 	if err != nil {
 		return rados.Config{}, fmt.Errorf("reading the key of %s: %w", entityAdmin, err)
 	}
 	return rados.Config{
-		FSID: clusterFSID(view), MonHost: monHost(members), Entity: entityAdmin, Key: string(data[secretKey]),
+		FSID: clusterFSID(view), MonHost: monset.MonHost(members), Entity: entityAdmin, Key: string(data[secretKey]),
 	}, nil
 }

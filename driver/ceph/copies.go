@@ -61,7 +61,7 @@ func (p *planner) findScarce() (m scarce) {
 		case !known || pool.Erasure || own == nil && p.isDeclared(pool.Name):
 		case own != nil && own.grows(p):
 			m.growing = append(m.growing, pool.Name)
-		case !p.osdsComing() && rule.room(p.placesIn(), pool.Size) < pool.Size:
+		case !p.osdsComing() && rule.Room(p.placesIn(), pool.Size) < pool.Size:
 			m.crowded = append(m.crowded, pool.Name)
 		case own == nil:
 			p.sortScarce(&m, pool, rule)
@@ -85,7 +85,7 @@ func (p *planner) sortScarce(m *scarce, pool *Pool, rule Rule) {
 
 // copiesFor is how many copies a pool with a rule can keep, up to as many as new pools do, and two at least if it can.
 func (p *planner) copiesFor(rule Rule) int {
-	return rule.room(p.openPlaces(), max(2, p.defaults.size))
+	return rule.Room(p.openPlaces(), max(2, p.defaults.size))
 }
 
 func (p *planner) ownPool(name string) *poolPlan {
@@ -154,13 +154,13 @@ func (p *planner) crowdedText(pools []string) string {
 		return ""
 	}
 	pool, rule := p.poolNamed(pools[0]), p.ruleOf(pools[0])
-	level := rule.domain()
+	level := rule.Domain()
 	if level == "" || level == "osd" {
 		level = "OSD"
 	}
 	return fmt.Sprintf("%s %s more copies than there is room for: %s %d, each on another %s, and there is room for "+
 		"%d. Holdfast does not lower the number; add one",
-		poolWords(pools), agree(pools, "keeps", "keep"), pool.Name, pool.Size, level, rule.room(p.placesIn(), pool.Size))
+		poolWords(pools), agree(pools, "keeps", "keep"), pool.Name, pool.Size, level, rule.Room(p.placesIn(), pool.Size))
 }
 
 func (p *planner) growingText(pools []string) string {
@@ -173,7 +173,7 @@ func (p *planner) growingText(pools []string) string {
 		why = ", when " + why
 	}
 	return fmt.Sprintf("Ceph's own pool %s grows with the cluster%s: from %s over %ss to %s over %ss", x.Name, why,
-		words.Plural(x.have.Size, "copy"), rule.domain(), words.Plural(x.size, "copy"), x.domain)
+		words.Plural(x.have.Size, "copy"), rule.Domain(), words.Plural(x.size, "copy"), x.domain)
 }
 
 func (p *planner) ruleOf(pool string) Rule { return p.seen.PoolFacts.Rules[p.poolNamed(pool).Rule] }

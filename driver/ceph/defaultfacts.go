@@ -82,7 +82,7 @@ func beginsSmall(daemons []api.Daemon) bool {
 // birthRule says whether a CRUSH rule is the one of a cluster that began on fewer than three hosts: copies are on
 // distinct OSDs, whatever hosts these are on.
 func birthRule(r Rule) bool {
-	return r.domain() == "osd" && r.Takes[0].Root == poolRoot && r.Takes[0].Class == "" && !r.Erasure
+	return r.Domain() == "osd" && r.Takes[0].Root == poolRoot && r.Takes[0].Class == "" && !r.Erasure
 }
 
 // firstRule is the CRUSH rule that new pools get where no option says otherwise, or -1

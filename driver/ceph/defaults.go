@@ -151,13 +151,13 @@ func (p *planner) chooseRule(want map[string]string) {
 
 // hostRule says whether a CRUSH rule does what rulePrefix+"host" is made for.
 func hostRule(r Rule) bool {
-	return r.domain() == "host" && r.Takes[0].Root == poolRoot && r.Takes[0].Class == ""
+	return r.Domain() == "host" && r.Takes[0].Root == poolRoot && r.Takes[0].Class == ""
 }
 
 // roomOver is how many of so many copies find a place on distinct buckets of a level, with the OSDs that are up and in.
 func (p *planner) roomOver(level string, copies int) int {
 	rule := Rule{Takes: []Take{{Root: poolRoot, Steps: []Choose{{Type: level}}}}}
-	return rule.room(p.openPlaces(), copies)
+	return rule.Room(p.openPlaces(), copies)
 }
 
 // writeDefaults asks for what planDefaults found.

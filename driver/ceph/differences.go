@@ -89,7 +89,7 @@ func (p *planner) parts(r Rule, buckets map[string][]*osd) bool {
 		domains := map[string]bool{}
 		for _, osds := range buckets {
 			for _, o := range osds {
-				if at := p.crushPlaceOf(o); level != "" && t.reaches(at) {
+				if at := p.crushPlaceOf(o); level != "" && t.Reaches(at) {
 					domains[at.Buckets[level]] = true
 				}
 			}

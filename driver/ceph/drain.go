@@ -277,9 +277,13 @@ func (p *planner) emptied(u *upkeep) bool {
 			full = append(full, label(d))
 		}
 	}
-	switch {
+	switch held := heldByFlags(p); {
+	case len(full) > 0 && held != "":
+		return p.await(u, api.ReasonChangedOutside, "data of %s waits: %s", words.Few(full), held)
 	case len(full) > 0:
 		return p.await(u, api.ReasonMovingData, "data moves from %s to other %s", words.Few(full), u.kind())
+	case slices.ContainsFunc(u.of(TypeOSD), p.inCeph) && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs) && held != "":
+		return p.await(u, api.ReasonChangedOutside, "recovery waits: %s", held)
 	case slices.ContainsFunc(u.of(TypeOSD), p.inCeph) && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs):
 		return p.await(u, api.ReasonDataNotClean, "recovery in progress: not all placement groups are active+clean")
 	}

@@ -116,7 +116,7 @@ func (c *conn) fillDestroyed(ctx context.Context, o *Observation) error {
 	}
 	tree, err := c.crushTree(ctx)
 	for id := range o.Destroyed {
-		o.Destroyed[id] = tree.places[id].Buckets["host"]
+		o.Destroyed[id] = tree.Places[id].Buckets["host"]
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (c *conn) fillPlaces(ctx context.Context, facts *DrainFacts) error {
 		return err
 	}
 	tree, err := c.crushTree(ctx)
-	facts.Rules, facts.Places, facts.Buckets = rules, tree.places, tree.children
+	facts.Rules, facts.Places, facts.Buckets = rules, tree.Places, tree.Children
 	return err
 }
 

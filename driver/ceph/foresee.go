@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/optioninfo"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -19,7 +20,7 @@ var _ engine.Planner = (*Driver)(nil)
 func (d *Driver) Foresee(before, after *engine.View, commands []engine.Command) any {
 	seen, _ := before.System.(*Observation)
 	answered := seen != nil && seen.Reachable && seen.FSID == clusterFSID(before)
-	if !answered && (seen != nil || startedBefore(before.Daemons)) || len(membersOf(after.Daemons)) == 0 || after.Cluster.DeletionTimestamp != nil {
+	if !answered && (seen != nil || startedBefore(before.Daemons)) || len(monset.Of(after.Daemons)) == 0 || after.Cluster.DeletionTimestamp != nil {
 		return before.System
 	}
 	f := newForesight(seen, before, after)
@@ -64,7 +65,7 @@ func newForesight(seen *Observation, before, after *engine.View) *foresight {
 	f := &foresight{seen: seen, before: before, after: after, hosts: after.HostsByName()}
 	o := &Observation{FSID: clusterFSID(after), Health: healthOK, Foreseen: true}
 	if seen == nil {
-		f.seen = &Observation{Monmap: names(membersOf(after.Daemons)), Entities: map[string]bool{}}
+		f.seen = &Observation{Monmap: names(monset.Of(after.Daemons)), Entities: map[string]bool{}}
 		firstEntities(after, f.seen.Entities)
 	}
 	o.Version, o.Monmap, o.ActiveMgr = f.seen.Version, slices.Clone(f.seen.Monmap), f.seen.ActiveMgr

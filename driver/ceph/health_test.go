@@ -82,7 +82,7 @@ func TestTellChecks(t *testing.T) {
 		v := f.view()
 		v.System = o
 		p := newPlanner(v, f.now)
-		p.members = []member{{"a", "h1", ""}, {"b", "h2", ""}, {"c", "h3", ""}}
+		p.members = []member{{ID: "a", Host: "h1", Address: ""}, {ID: "b", Host: "h2", Address: ""}, {ID: "c", Host: "h3", Address: ""}}
 		p.plan = &engine.Plan{}
 		got := p.tellChecks()
 		for i, want := range append(tt.want[:], "raise spec.replicated.size of the Pool, or 'ceph osd pool set images size 3'", "'ceph health detail' names it; see what they wait for: 'ceph tell osd.2 dump_ops_in_flight'") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 )
 
@@ -65,11 +66,11 @@ func buckets(t *testing.T, c rados.Client) map[string]Bucket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var tree struct{ Nodes []treeNode }
+	var tree struct{ Nodes []crushmap.Node }
 	if err := json.Unmarshal(out, &tree); err != nil {
 		t.Fatal(err)
 	}
-	return treeOf(tree.Nodes).buckets
+	return crushmap.TreeOf(tree.Nodes).Buckets
 }
 
 // placeIn is what a bucket is in, the smallest first.

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -28,12 +29,15 @@ const (
 	stopTimeoutMon     = 30 * time.Second
 )
 
+// member is a mon of the cluster.
+type member = monset.Member
+
 // planMons keeps the mons that there are; moveMons sees to those that have to move. In a new cluster it places them, each on a
 // host of its own.
 func (p *planner) planMons() {
 	p.readAvoided()
 	count := int(p.spec.Mon.Count)
-	if p.members = membersOf(p.view.Daemons); len(p.members) > 0 {
+	if p.members = monset.Of(p.view.Daemons); len(p.members) > 0 {
 		return
 	}
 	for _, d := range p.daemonsOf(TypeOSD) {
@@ -119,7 +123,7 @@ func orLower(count, n int) string {
 // checkMons refuses mons that could not hear each other.
 func (p *planner) checkMons() {
 	for _, m := range p.members[1:] {
-		if first := p.members[0]; isIPv6(m.Address) != isIPv6(first.Address) {
+		if first := p.members[0]; monset.IsIPv6(m.Address) != monset.IsIPv6(first.Address) {
 			p.decide(api.VerdictRefuse, api.ReasonInvalidSpec, "mons",
 				"host %s has the address %s and host %s has %s, but mons use either IPv4 or IPv6: choose one by "+
 					"spec.network.public", first.Host, first.Address, m.Host, m.Address)
@@ -146,7 +150,7 @@ func (p *planner) checkPort(m member, other *api.Daemon) {
 	p.decide(api.VerdictRefuse, api.ReasonConflict, "mon."+m.ID,
 		"on host %s, %s of cluster %s/%s listens on %s port %s already: "+
 			"use other hosts (spec.ceph.mon.hostSelector) or another network (spec.network.public)",
-		m.Host, label(other), other.Namespace, other.Spec.Cluster, m.Address, portV2)
+		m.Host, label(other), other.Namespace, other.Spec.Cluster, m.Address, monset.PortV2)
 }
 
 func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string) api.Daemon {

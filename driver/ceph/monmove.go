@@ -10,6 +10,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -38,7 +39,8 @@ func (p *planner) moveMons() {
 		return
 	}
 	p.takeIn()
-	for _, step := range []func() bool{p.dismissMons, p.awaitJoining, p.dropMon, p.addMon} {
+	forgotten := dropForgotten(p)
+	for _, step := range []func() bool{p.dismissMons, p.awaitJoining, forgotten, p.dropMon, p.addMon} {
 		if step() {
 			return
 		}
@@ -53,7 +55,7 @@ func (p *planner) isMember(id string) bool {
 func (p *planner) findJoining() {
 	for _, d := range p.daemonsOf(TypeMon) {
 		if !p.isMember(d.Spec.ID) && !drains(d) {
-			p.joining = append(p.joining, member{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]})
+			p.joining = append(p.joining, member{ID: d.Spec.ID, Host: d.Spec.Host, Address: d.Spec.Parameters[ParamAddress]})
 		}
 	}
 }
@@ -125,7 +127,7 @@ func (p *planner) mayNotLeave(d *api.Daemon, another bool) api.Reason {
 
 // removedWhy says why a mon that was told to leave is taken out of the map.
 func (p *planner) removedWhy(d *api.Daemon) string {
-	if p.departs(member{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]}) != "" {
+	if p.departs(member{ID: d.Spec.ID, Host: d.Spec.Host, Address: d.Spec.Parameters[ParamAddress]}) != "" {
 		return "another mon has replaced it"
 	}
 	return "surplus: the desired number of mons is in the quorum"
@@ -265,7 +267,7 @@ func (p *planner) leastNeeded() member {
 	crowds := p.crowds(p.monHosts())
 	least := p.members[0]
 	for _, m := range p.members[1:] {
-		older, same := olderMon(m.ID, least.ID), rank(m) == rank(least)
+		older, same := monset.Older(m.ID, least.ID), rank(m) == rank(least)
 		more := 0
 		if same && rank(m) == 3 {
 			more = slices.Compare(crowds(m.Host), crowds(least.Host))
@@ -378,7 +380,7 @@ func (p *planner) hostsForMons() []place {
 		}
 	}
 	return slices.DeleteFunc(places, func(at place) bool {
-		return len(p.members) > 0 && isIPv6(at.address) != isIPv6(p.members[0].Address) ||
+		return len(p.members) > 0 && monset.IsIPv6(at.address) != monset.IsIPv6(p.members[0].Address) ||
 			slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool { return d.Spec.Host == at.host }) ||
 			slices.ContainsFunc(p.members, func(m member) bool { return m.Host == at.host }) ||
 			slices.ContainsFunc(others, func(d *api.Daemon) bool { return portTaken(at, d) })
@@ -395,7 +397,7 @@ func (p *planner) newestName() string {
 			all = append(all, member{ID: d.Spec.ID})
 		}
 	}
-	return newestMon(all)
+	return monset.Newest(all)
 }
 
 // nextMonID is a name that no mon of the cluster has had: what was known by it is never mistaken for another one.
@@ -404,9 +406,9 @@ func (p *planner) nextMonID() string {
 	for _, d := range p.daemonsOf(TypeMon) {
 		all = append(all, member{ID: d.Spec.ID})
 	}
-	newest := newestMon(all)
+	newest := monset.Newest(all)
 	for i := 0; ; i++ {
-		if id := letters(i); olderMon(newest, id) && !slices.Contains(p.seen.Monmap, id) {
+		if id := letters(i); monset.Older(newest, id) && !slices.Contains(p.seen.Monmap, id) {
 			return id
 		}
 	}

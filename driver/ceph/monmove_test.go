@@ -13,6 +13,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -54,7 +55,7 @@ func (f *fakeWorld) monSteps(t *testing.T) []string {
 func (f *fakeWorld) checkMons(t *testing.T, want ...string) {
 	t.Helper()
 	var told []string
-	for _, m := range membersOf(f.view().Daemons) {
+	for _, m := range monset.Of(f.view().Daemons) {
 		told = append(told, m.ID+"@"+m.Host)
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
@@ -70,12 +71,12 @@ func (f *fakeWorld) checkMons(t *testing.T, want ...string) {
 	}
 	for _, d := range f.daemons {
 		conf := *d.Spec.Files[0].Sources[0].Text
-		for _, m := range membersOf(f.view().Daemons) {
-			if d.DeletionTimestamp == nil && !strings.Contains(conf, m.addrs()) {
+		for _, m := range monset.Of(f.view().Daemons) {
+			if d.DeletionTimestamp == nil && !strings.Contains(conf, m.Addrs()) {
 				t.Errorf("%s does not know mon.%s", d.Name, m.ID)
 			}
 		}
-		if d.DeletionTimestamp == nil && strings.Count(conf, ":"+portV2) != len(want) {
+		if d.DeletionTimestamp == nil && strings.Count(conf, ":"+monset.PortV2) != len(want) {
 			t.Errorf("%s knows mons that there are not:\n%s", d.Name, conf)
 		}
 	}
@@ -422,9 +423,9 @@ func TestMembersOf(t *testing.T) {
 		var members []member
 		for m := range strings.FieldsSeq(list) {
 			id, host, _ := strings.Cut(m, "@")
-			members = append(members, member{id, host, "10.0.0." + host[1:]})
+			members = append(members, member{ID: id, Host: host, Address: "10.0.0." + host[1:]})
 		}
-		d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monParams(members)
+		d.Spec.Parameters[ParamMonmap], d.Spec.Parameters[ParamMonHosts] = monset.Params(members)
 		if leaves {
 			memory.Set(&d, memory.Drain, memory.Begun)
 		}
@@ -446,7 +447,7 @@ func TestMembersOf(t *testing.T) {
 		"none": {nil, ""},
 	} {
 		var got []string
-		for _, m := range membersOf(tt.daemons) {
+		for _, m := range monset.Of(tt.daemons) {
 			got = append(got, m.ID+"@"+m.Host)
 		}
 		if text := strings.Join(got, " "); text != tt.want {

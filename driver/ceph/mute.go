@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -56,7 +57,7 @@ func (d *Driver) mute(ctx context.Context, view *engine.View) []string {
 	var mute []string
 	for _, m := range runningMons(view) {
 		wg.Go(func() {
-			if greet(ctx, net.JoinHostPort(m.Address, portV2)) != nil {
+			if greet(ctx, net.JoinHostPort(m.Address, monset.PortV2)) != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				mute = append(mute, m.ID)
@@ -70,7 +71,7 @@ func (d *Driver) mute(ctx context.Context, view *engine.View) []string {
 
 func runningMons(view *engine.View) []member {
 	have := view.DaemonsByName()
-	return slices.DeleteFunc(slices.Clone(membersOf(view.Daemons)), func(m member) bool {
+	return slices.DeleteFunc(slices.Clone(monset.Of(view.Daemons)), func(m member) bool {
 		d := have[daemonName(view.Cluster.Name, "mon", m.ID)]
 		return d == nil || d.Status.State != api.DaemonRunning
 	})
@@ -129,8 +130,8 @@ func muteText(names []string) string {
 // tellSilence says of each mon that runs why it is not as wanted while Ceph does not answer, and what helps. Of a new cluster it waits until its mons have
 // had the time to find each other.
 func (p *planner) tellSilence() {
-	if p.seen != nil && p.seen.Reachable {
-		return // mons of another cluster: the status says so
+	if p.seen != nil && (p.seen.Reachable || p.seen.Refused) {
+		return // mons of another cluster, or they answer: the status says so
 	}
 	all := p.silentMons()
 	answering := slices.ContainsFunc(all, func(m silentMon) bool { return !m.mute && !m.fresh })

@@ -7,11 +7,12 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 )
 
 // The types of daemons, as in Daemon.spec.type.
 const (
-	TypeMon = "ceph-mon"
+	TypeMon = monset.Type
 	TypeMgr = "ceph-mgr"
 	TypeOSD = "ceph-osd"
 	TypeMDS = "ceph-mds"
@@ -31,13 +32,9 @@ const (
 	// ParamFSID is the cluster's fsid, for all types.
 	ParamFSID = "fsid"
 	// ParamAddress is the address that the daemon listens on, for all types.
-	ParamAddress = "address"
-	// ParamMonmap lists the mons of the cluster, which a new mon's store is made with: "a=[v2:10.0.0.1:3300,v1:10.0.0.1:6789] b=…".
-	// A mon that is added later is not in its own list before it is in the quorum: a store that was made without its own mon in
-	// the map can join the others, and never found a cluster of its own.
-	ParamMonmap = "monmap"
-	// ParamMonHosts lists the hosts of these mons: "a=h1 b=h2 …".
-	ParamMonHosts = "monHosts"
+	ParamAddress = monset.ParamAddress
+	// ParamMonmap and ParamMonHosts list the mons of the cluster, and their hosts: see monset.
+	ParamMonmap, ParamMonHosts = monset.ParamMonmap, monset.ParamMonHosts
 	// ParamMonFounded is set when the mons were seen in a quorum. No mon makes a store after that with which it could found a
 	// cluster of its own.
 	ParamMonFounded = "founded"

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -39,7 +40,7 @@ func (p *planner) cephLines(e *api.NFSExport, at nfs.Place) []string {
 func (p *planner) finishNFS(d *api.Daemon, conf *string) {
 	entity := nfsPrefix + d.Spec.ID
 	*conf = "CEPH { Ceph_Conf = \"${DATA}/" + FileConf + "\"; }\n" + *conf
-	text := fmt.Sprintf("[global]\nfsid = %s\nmon_host = %s\nlog_file =\nadmin_socket =\n\n[%s]\nkeyring = ${DATA}/%s\n", p.fsid, monHost(p.members), entity, FileKeyring)
+	text := fmt.Sprintf("[global]\nfsid = %s\nmon_host = %s\nlog_file =\nadmin_socket =\n\n[%s]\nkeyring = ${DATA}/%s\n", p.fsid, monset.MonHost(p.members), entity, FileKeyring)
 	d.Spec.Files = append(d.Spec.Files, api.DaemonFile{Path: FileConf, Sources: []api.FileSource{{Text: &text}}}, p.keyringFile(entity))
 }
 

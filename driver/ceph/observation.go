@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
@@ -16,12 +17,14 @@ import (
 
 // Observation is what a Ceph cluster says of itself; it is the View.System of this driver. Nobody writes to it.
 type Observation struct {
-	// Reachable is set when the mons answered. Otherwise only Error and Mute are set.
+	// Reachable is set when the mons answered. Otherwise only Error, Mute and Refused are set.
 	Reachable bool
 	// Error says why they did not, and Mute which of them do not answer themselves although they run.
 	Error string
 	Mute  []string
-	FSID  string
+	// Refused is set where they answer and refuse the key of client.admin.
+	Refused bool
+	FSID    string
 	// Health is Ceph's own word: HEALTH_OK, HEALTH_WARN, HEALTH_ERR.
 	Health string
 	// Checks are Ceph's health checks that are not muted, sorted; Muted are the codes of the others.
@@ -87,6 +90,8 @@ type Observation struct {
 	Holdable map[string]StopAnswer
 	// Entities are the names in Ceph's auth database, or nil when they were not asked for.
 	Entities map[string]bool
+	// Found is what Ceph has of what others may change.
+	Found drift.Found
 	// Orch is what Ceph says of 'ceph orch'; nil where it was not asked for.
 	Orch *orch.Facts
 }
@@ -100,6 +105,8 @@ type OSD struct {
 	DownAt int
 	// DownStamp is when that was, in seconds since 1970; zero where it never was.
 	DownStamp int64
+	// Address is where it listens; empty before its first start.
+	Address string
 	// Noout is set when the mons do not mark the OSD out, by its own flag.
 	Noout bool
 }
@@ -187,6 +194,8 @@ type osdMap struct {
 		// DownAt is an epoch of the map.
 		DownAt int `json:"down_at"`
 		In     int `json:"in"`
+		// Address is such as 10.0.0.1:6801/2345.
+		Address string `json:"public_addr"`
 		// Weight is what 'osd reweight' and 'osd out' set, from 0 to 1.
 		Weight float64 `json:"weight"`
 		// State has the flags of this OSD alone, such as noout, among its words.
@@ -199,6 +208,7 @@ type osdMap struct {
 	Pools        []poolAnswer                 `json:"pools"`
 	Profiles     map[string]map[string]string `json:"erasure_code_profiles"`
 	BackfillFull float64                      `json:"backfillfull_ratio"`
+	Flags        []string                     `json:"flags_set"`
 }
 
 // placement is all in the map that decides where data belongs, in one word to be compared.
@@ -218,14 +228,14 @@ func (m *osdMap) placement() string {
 const stampLayout = "2006-01-02T15:04:05.999999-0700"
 
 func (m *osdMap) fill(o *Observation) {
-	o.BackfillFull = m.BackfillFull
+	o.BackfillFull, o.Found.Flags = m.BackfillFull, m.Flags
 	o.OSDs, o.Destroyed = make(map[int]OSD, len(m.OSDs)), map[int]string{}
 	for _, d := range m.OSDs {
 		if slices.Contains(d.State, "destroyed") {
 			o.Destroyed[d.ID] = ""
 			continue
 		}
-		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout")}
+		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout"), Address: drift.IPOf(d.Address)}
 	}
 	for _, x := range m.More {
 		seen, there := o.OSDs[x.ID]

@@ -45,12 +45,19 @@ func (d *Driver) Observe(ctx context.Context, view *engine.View, secrets engine.
 		return nil, nil
 	}
 	o, err := c.observe(ctx, view)
+	if errors.Is(err, rados.ErrRefused) {
+		return &Observation{Error: err.Error(), Refused: true}, nil
+	}
 	if errors.Is(err, rados.ErrNoAnswer) {
-		return &Observation{Error: err.Error(), Mute: d.muteMons(ctx, c, view)}, nil
+		mute := d.muteMons(ctx, c, view)
+		anew(d, c, view, mute)
+		return &Observation{Error: err.Error(), Mute: mute}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	fillKeys(ctx, c, view, secrets, o)
+	c.silences.Store(0)
 	o.fillGateways(view.Daemons)
 	o.fillCertificates(ctx, view, secrets)
 	o.fillMirrors(ctx, view, secrets)

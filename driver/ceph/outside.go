@@ -14,7 +14,7 @@ import (
 func (p *planner) outside(x *poolPlan, level string) []string {
 	use, hosts := Take{Root: poolRoot, Class: x.Spec.DeviceClass}, map[string]bool{}
 	for id, at := range p.seen.PoolFacts.Places {
-		if !use.reaches(at) || at.Buckets[level] != "" || p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(id))] {
+		if !use.Reaches(at) || at.Buckets[level] != "" || p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(id))] {
 			continue
 		}
 		if host := at.Buckets["host"]; host != "" {

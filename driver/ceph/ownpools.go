@@ -32,13 +32,13 @@ func (p *planner) planOwnPools() {
 // growOwnPool takes as many copies as find a place, and the failure domain that is as wide as that of new pools.
 func (p *planner) growOwnPool(x *poolPlan) {
 	rule := p.seen.PoolFacts.Rules[x.have.Rule]
-	x.size, x.domain, x.rule = x.have.Size, rule.domain(), rule.Name
+	x.size, x.domain, x.rule = x.have.Size, rule.Domain(), rule.Name
 	made := p.ruleID(rulePrefix + "host")
 	usable := made < 0 || hostRule(p.seen.PoolFacts.Rules[made])
 	if usable && birthRule(rule) && p.roomOver("host", max(x.size, maxCopies)) >= max(x.size, p.hostsWanted()) {
 		x.domain, x.rule = "host", rulePrefix+"host"
 	}
-	if p.defaults.size > x.size && rule.room(p.openPlaces(), p.defaults.size) >= p.defaults.size {
+	if p.defaults.size > x.size && rule.Room(p.openPlaces(), p.defaults.size) >= p.defaults.size {
 		x.size = p.defaults.size
 	}
 	x.minSize = max(x.have.MinSize, x.size-x.size/2)

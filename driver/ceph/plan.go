@@ -1,9 +1,7 @@
 package ceph
 
 import (
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/leaving"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -42,7 +41,7 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 
 // planAll is the plan of a cluster that is in Holdfast's hands.
 func (p *planner) planAll() {
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.keepStopped, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces, p.moveMons, p.planMgrs, p.planDefaults, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.planOwnPools, p.tellCopies, p.awaitMore} {
+	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.keepStopped, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces, func() { planDrift(p) }, p.moveMons, p.planMgrs, p.planDefaults, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.planOwnPools, p.tellCopies, p.awaitMore} {
 		phase()
 	}
 	switch {
@@ -297,7 +296,7 @@ func (p *planner) writeSecrets() {
 // writeDaemons turns what is wanted into changes of Daemons.
 func (p *planner) writeDaemons() {
 	facts := p.confFacts()
-	monmap, monHosts := monParams(p.members)
+	monmap, monHosts := monset.Params(p.members)
 	for _, m := range slices.Concat(p.members, p.joining) {
 		p.want(p.monDaemon(m, facts, monmap, monHosts))
 	}
@@ -447,23 +446,14 @@ func (p *planner) writeCommands() {
 	if p.seen.Entities != nil {
 		for _, c := range p.crews {
 			for _, s := range c.seats {
-				if entity := c.entityOf(s.id); !p.seen.Entities[entity] {
-					p.command(api.ReasonDeclared, verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
+				if entity := c.entityOf(s.id); !p.seen.Entities[entity] && p.seen.Found.Keys[entity] == "" {
+					p.command(importReason(p, entity), verbAuthImport, entity, nil, "its key is not in Ceph's auth database")
 				}
 			}
 		}
 	}
 	p.forgetCrews()
-	missing := map[string]string{}
-	for _, o := range p.osds {
-		if _, ok := p.seen.OSDs[o.id]; !ok && !o.leaving && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))] {
-			missing[o.label()] = o.uuid
-		}
-	}
-	if len(missing) > 0 {
-		p.command(api.ReasonDeclared, verbOSDNew, strings.Join(slices.Sorted(maps.Keys(missing)), ", "), missing,
-			"not in Ceph's OSD map yet")
-	}
+	registerOSDs(p)
 	p.writeDefaults()
 	p.writePools()
 	p.writeOwnPools()

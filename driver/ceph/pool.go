@@ -160,7 +160,7 @@ func (p *planner) domainOf(pool *Pool) string {
 	if pool == nil || !p.poolsKnown() {
 		return ""
 	}
-	return p.seen.PoolFacts.Rules[pool.Rule].domain()
+	return p.seen.PoolFacts.Rules[pool.Rule].Domain()
 }
 
 // ruleName is the CRUSH rule, and for erasure coding the profile, of all pools that are spread alike.
@@ -195,7 +195,7 @@ func (p *planner) room(x *poolPlan, domain string) int {
 	}
 	places := p.openPlaces()
 	rule := Rule{Takes: []Take{{Root: poolRoot, Class: x.Spec.DeviceClass, Steps: []Choose{{Type: domain}}}}}
-	return rule.room(places, x.size)
+	return rule.Room(places, x.size)
 }
 
 // howToLabel says how buckets of a level come to be, where hosts are labelled with them.
@@ -302,7 +302,7 @@ func (p *planner) changesPlace(x *poolPlan) bool { return x.have.Size < x.size |
 // spreads over several levels stays as long as nothing is said of them.
 func (p *planner) keepsRule(x *poolPlan) bool {
 	rule := p.seen.PoolFacts.Rules[x.have.Rule]
-	if rule.domain() == "" && x.Spec.FailureDomain == "" && x.Spec.DeviceClass == "" {
+	if rule.Domain() == "" && x.Spec.FailureDomain == "" && x.Spec.DeviceClass == "" {
 		return true
 	}
 	return x.fits(rule)
@@ -310,7 +310,7 @@ func (p *planner) keepsRule(x *poolPlan) bool {
 
 // fits says whether a CRUSH rule does what is wanted.
 func (x *poolPlan) fits(r Rule) bool {
-	return r.domain() == x.domain && r.Takes[0].Root == poolRoot && r.Takes[0].Class == x.Spec.DeviceClass
+	return r.Domain() == x.domain && r.Takes[0].Root == poolRoot && r.Takes[0].Class == x.Spec.DeviceClass
 }
 
 // sameChunks says whether an erasure-coded pool that is there has the chunks that are wanted.

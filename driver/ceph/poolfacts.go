@@ -9,6 +9,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -68,12 +69,9 @@ type poolAnswer struct {
 	Applications map[string]json.RawMessage `json:"application_metadata"`
 }
 
-// typeErasure is pg_pool_t::TYPE_ERASURE.
-const typeErasure = 3
-
 func (a *poolAnswer) pool() Pool {
 	p := Pool{
-		ID: a.ID, Name: a.Name, Erasure: a.Type == typeErasure, Profile: a.Profile, Size: a.Size, MinSize: a.MinSize, Rule: a.Rule, PGs: a.PGNum,
+		ID: a.ID, Name: a.Name, Erasure: a.Type == crushmap.TypeErasure, Profile: a.Profile, Size: a.Size, MinSize: a.MinSize, Rule: a.Rule, PGs: a.PGNum,
 		MaxBytes: a.MaxBytes, MaxObjects: a.MaxObjects, Full: strings.Contains(a.Flags, "full_quota"), Overwrites: strings.Contains(a.Flags, "ec_overwrites"),
 		Applications: map[string]bool{}, Options: map[string]string{},
 	}
@@ -106,7 +104,7 @@ func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation)
 		return err
 	}
 	o.PoolFacts = &PoolFacts{
-		Rules: rules, Places: tree.places, Profiles: c.osds.Profiles,
+		Rules: rules, Places: tree.Places, Profiles: c.osds.Profiles,
 		Usage: map[string]PoolUsage{}, Unclean: map[int64]map[string]int{},
 	}
 	if !o.MgrAvailable || !hasPools(view.Resources) {

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -372,7 +373,7 @@ func (a *processes) checkLostMon(w *world) {
 	}
 	delete(a.running, old.Name)
 	p := a.until("the others are as before", time.Minute, replaced)
-	if len(membersOf(w.view().Daemons)) != 3 {
+	if len(monset.Of(w.view().Daemons)) != 3 {
 		a.t.Errorf("%v", decisions(p))
 	}
 }

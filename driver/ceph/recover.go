@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
@@ -240,7 +241,7 @@ func (p *planner) planNothing(a *api.Action) {
 	p.identity()
 	p.resolve()
 	p.declareServices()
-	p.members = membersOf(p.view.Daemons)
+	p.members = monset.Of(p.view.Daemons)
 	p.decide(api.VerdictWait, api.ReasonActionActs, "cluster/"+p.cluster.Name,
 		"action/%s recovers its mons; the plan leaves its daemons alone until it ends", a.Name)
 	p.writeStatus()

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/internal/monstore"
@@ -299,7 +300,7 @@ func TestRecover_refused(t *testing.T) {
 func TestRecover_undone(t *testing.T) {
 	r := newRuin(t, threeHosts(), fromOSDs, nil)
 	x, steps := Recoverer{r, r.driver}, r.action.Status.Steps
-	members := membersOf(r.view().Daemons)
+	members := monset.Of(r.view().Daemons)
 	for i := range 3 {
 		if err := r.step(t, &steps[i]); err != nil {
 			t.Fatal(err)
@@ -320,7 +321,7 @@ func TestRecover_undone(t *testing.T) {
 	}
 	r.action.Status.State = api.ActionCancelled
 	r.roundBeside(t)
-	if diff := cmp.Diff(members, membersOf(r.view().Daemons)); diff != "" {
+	if diff := cmp.Diff(members, monset.Of(r.view().Daemons)); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.daemons)) {

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
+	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/monstore"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -164,7 +165,7 @@ func tell(stores []store) string {
 // chooseSurvivor takes the mon that knows the most, unless those that are left can still be a quorum.
 func (r *recovery) chooseSurvivor(ctx context.Context, stores []store) (action.Progress, error) {
 	whole := slices.DeleteFunc(slices.Clone(stores), func(s store) bool { return !s.Whole() })
-	members := membersOf(r.view.Daemons)
+	members := monset.Of(r.view.Daemons)
 	switch {
 	case len(whole) == 0:
 		return action.Progress{}, refusef("no mon has a whole store (%s): recover the mons from the OSDs, with --from osds",
@@ -234,7 +235,7 @@ func (r *recovery) newest(answers []answer) (host string, newest uint64, failed 
 
 // monOn is the Daemon of the mon to be made on a host: the one that is there, or a new one.
 func (r *recovery) monOn(host string) (*api.Daemon, error) {
-	p := r.planner(membersOf(r.view.Daemons))
+	p := r.planner(monset.Of(r.view.Daemons))
 	m := member{Host: host}
 	for _, d := range r.of(TypeMon) {
 		if d.Spec.Host == host {
@@ -253,7 +254,7 @@ func (r *recovery) monOn(host string) (*api.Daemon, error) {
 	if m.Address == "" {
 		return nil, fmt.Errorf("host %s has no address for a mon", host)
 	}
-	monmap, hosts := monParams(p.members)
+	monmap, hosts := monset.Params(p.members)
 	d := p.monDaemon(m, p.confFacts(), monmap, hosts)
 	d.Spec.Files = slices.DeleteFunc(d.Spec.Files, func(f api.DaemonFile) bool { return f.Path == FileKeyring })
 	d.Spec.Files = append(d.Spec.Files, p.keyringFile(entityMon, entityAdmin))
@@ -354,8 +355,8 @@ func (r *recovery) found(ctx context.Context) (action.Progress, error) {
 
 // only is a mon's Daemon as that of the only one.
 func (r *recovery) only(d *api.Daemon) *api.Daemon {
-	p := r.planner([]member{{d.Spec.ID, d.Spec.Host, d.Spec.Parameters[ParamAddress]}})
-	monmap, hosts := monParams(p.members)
+	p := r.planner([]member{{ID: d.Spec.ID, Host: d.Spec.Host, Address: d.Spec.Parameters[ParamAddress]}})
+	monmap, hosts := monset.Params(p.members)
 	next := p.monDaemon(p.members[0], p.confFacts(), monmap, hosts)
 	next.Spec.Parameters[monstore.ParamRecover], next.Spec.State = d.Spec.Parameters[monstore.ParamRecover], api.WantRunning
 	memory.TakeMeta(&next, d)
@@ -420,7 +421,7 @@ func (r *recovery) serve(ctx context.Context) (action.Progress, error) {
 			waits = append(waits, label(d))
 		}
 	}
-	p := r.planner(membersOf(r.view.Daemons))
+	p := r.planner(monset.Of(r.view.Daemons))
 	p.seen = o
 	p.findJoining()
 	if more := p.monCount() - mons - len(waits); more > 0 && len(p.monPlaces()) > 0 {
@@ -465,14 +466,14 @@ func (r *recovery) putBack(ctx context.Context) (action.Progress, error) {
 
 // isFounded says whether a mon was written to be the only one.
 func (r *recovery) isFounded(d *api.Daemon) bool {
-	members := membersOf(r.view.Daemons)
+	members := monset.Of(r.view.Daemons)
 	return len(members) == 1 && members[0].ID == d.Spec.ID && d.Spec.State == api.WantRunning
 }
 
 // forget removes a mon that was to be made where there was none.
 func (r *recovery) forget(ctx context.Context) (action.Progress, error) {
 	d := r.chosen()
-	if d == nil || slices.ContainsFunc(membersOf(r.view.Daemons), func(m member) bool { return m.ID == d.Spec.ID }) {
+	if d == nil || slices.ContainsFunc(monset.Of(r.view.Daemons), func(m member) bool { return m.ID == d.Spec.ID }) {
 		return action.Progress{Done: true}, nil
 	}
 	return action.Progress{Done: true}, r.Store.RemoveDaemon(ctx, d.Namespace, d.Name)

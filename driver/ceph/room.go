@@ -15,9 +15,10 @@ import (
 )
 
 // spaceUnknown says whether an OSD that is up has not told how full it is; a mgr that has just become active does not know.
+// One that CRUSH does not have gets no data: Ceph lists it elsewhere.
 func (p *planner) spaceUnknown() bool {
 	for id, o := range p.seen.OSDs {
-		if o.Up && p.seen.Drain.Usage[id].Total == 0 {
+		if _, placed := p.seen.Drain.Places[id]; placed && o.Up && p.seen.Drain.Usage[id].Total == 0 {
 			return true
 		}
 	}
@@ -102,8 +103,8 @@ func (p *planner) noPlaces(r *room) (none engine.Objection) {
 	}
 	for _, pool := range p.seen.Pools {
 		rule, known := p.seen.Drain.Rules[pool.Rule]
-		have := rule.room(left, pool.Size)
-		switch domain := rule.domain(); {
+		have := rule.Room(left, pool.Size)
+		switch domain := rule.Domain(); {
 		case !known || have >= pool.Size:
 		case domain != "":
 			return engine.Refusal(api.ReasonInsufficientNodes,
@@ -174,7 +175,7 @@ func (p *planner) gains(r *room) map[int]float64 {
 	gains, sum := map[int]float64{}, 0.0
 	for _, k := range kinds {
 		rule := p.seen.Drain.Rules[k.rule]
-		was, is := rule.shares(r.before, k.size), rule.shares(r.after, k.size)
+		was, is := sharesOf(rule, r.before, k.size), sharesOf(rule, r.after, k.size)
 		for _, at := range r.after {
 			if more := data[k] * (is[at.id] - was[at.id]); more > 0 {
 				gains[at.id], sum = gains[at.id]+more, sum+more
@@ -187,11 +188,11 @@ func (p *planner) gains(r *room) map[int]float64 {
 	return gains
 }
 
-// shares is which part of a pool of size copies each of the OSDs gets on average, if there are places for all.
-func (r Rule) shares(osds []placedOSD, size int) map[int]float64 {
+// sharesOf is which part of a pool of size copies each of the OSDs gets on average, if there are places for all.
+func sharesOf(r Rule, osds []placedOSD, size int) map[int]float64 {
 	shares := map[int]float64{}
 	for _, t := range r.Takes {
-		reached := slices.DeleteFunc(slices.Clone(osds), func(at placedOSD) bool { return !t.reaches(at.Place) })
+		reached := slices.DeleteFunc(slices.Clone(osds), func(at placedOSD) bool { return !t.Reaches(at.Place) })
 		spread(shares, reached, t.Steps, size, 1/float64(max(1, size)))
 	}
 	return shares

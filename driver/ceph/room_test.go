@@ -117,7 +117,7 @@ func placedOSDs(weights []float64, at ...string) []placedOSD {
 }
 
 // How much each OSD gets follows from the rule: with as many copies as hosts each host has all of it, whatever its weight.
-func TestRule_shares(t *testing.T) {
+func TestSharesOf(t *testing.T) {
 	over := func(steps ...Choose) Rule { return Rule{Takes: []Take{{Root: "default", Steps: steps}}} }
 	for name, tt := range map[string]struct {
 		rule Rule
@@ -125,16 +125,16 @@ func TestRule_shares(t *testing.T) {
 		size int
 		want map[int]float64
 	}{
-		"by weight":                  {over(Choose{"osd", 0}), placedOSDs([]float64{1, 3}, "r1/h1", "r1/h2"), 1, map[int]float64{0: 0.25, 1: 0.75}},
-		"as many copies as hosts":    {over(Choose{"host", 0}), placedOSDs([]float64{1, 4, 4}, "r1/h1", "r1/h2", "r1/h3"), 3, map[int]float64{0: 1. / 3, 1: 1. / 3, 2: 1. / 3}},
-		"a large host":               {over(Choose{"host", 0}), placedOSDs([]float64{1, 1, 4}, "r1/h1", "r1/h2", "r1/h3"), 2, map[int]float64{0: 0.25, 1: 0.25, 2: 0.5}},
-		"within a host by weight":    {over(Choose{"host", 0}), placedOSDs([]float64{1, 3, 4}, "r1/h1", "r1/h1", "r1/h2"), 2, map[int]float64{0: 0.125, 1: 0.375, 2: 0.5}},
-		"racks, and hosts in them":   {over(Choose{"rack", 2}, Choose{"host", 1}), placedOSDs([]float64{1, 1, 2}, "r1/h1", "r1/h2", "r2/h3"), 2, map[int]float64{0: 0.25, 1: 0.25, 2: 0.5}},
-		"a device class":             {Rule{Takes: []Take{{"default", "ssd", []Choose{{"host", 0}}}}}, placedOSDs([]float64{1, 1}, "r1/h1", "r1/s2"), 1, map[int]float64{1: 1}},
-		"one on flash, one on disks": {Rule{Takes: []Take{{"default", "ssd", []Choose{{"host", 1}}}, {"default", "hdd", []Choose{{"host", -1}}}}}, placedOSDs([]float64{1, 1}, "r1/h1", "r1/s2"), 2, map[int]float64{0: 0.5, 1: 0.5}},
+		"by weight":                  {over(Choose{Type: "osd", Num: 0}), placedOSDs([]float64{1, 3}, "r1/h1", "r1/h2"), 1, map[int]float64{0: 0.25, 1: 0.75}},
+		"as many copies as hosts":    {over(Choose{Type: "host", Num: 0}), placedOSDs([]float64{1, 4, 4}, "r1/h1", "r1/h2", "r1/h3"), 3, map[int]float64{0: 1. / 3, 1: 1. / 3, 2: 1. / 3}},
+		"a large host":               {over(Choose{Type: "host", Num: 0}), placedOSDs([]float64{1, 1, 4}, "r1/h1", "r1/h2", "r1/h3"), 2, map[int]float64{0: 0.25, 1: 0.25, 2: 0.5}},
+		"within a host by weight":    {over(Choose{Type: "host", Num: 0}), placedOSDs([]float64{1, 3, 4}, "r1/h1", "r1/h1", "r1/h2"), 2, map[int]float64{0: 0.125, 1: 0.375, 2: 0.5}},
+		"racks, and hosts in them":   {over(Choose{Type: "rack", Num: 2}, Choose{Type: "host", Num: 1}), placedOSDs([]float64{1, 1, 2}, "r1/h1", "r1/h2", "r2/h3"), 2, map[int]float64{0: 0.25, 1: 0.25, 2: 0.5}},
+		"a device class":             {Rule{Takes: []Take{{Root: "default", Class: "ssd", Steps: []Choose{{Type: "host", Num: 0}}}}}, placedOSDs([]float64{1, 1}, "r1/h1", "r1/s2"), 1, map[int]float64{1: 1}},
+		"one on flash, one on disks": {Rule{Takes: []Take{{Root: "default", Class: "ssd", Steps: []Choose{{Type: "host", Num: 1}}}, {Root: "default", Class: "hdd", Steps: []Choose{{Type: "host", Num: -1}}}}}, placedOSDs([]float64{1, 1}, "r1/h1", "r1/s2"), 2, map[int]float64{0: 0.5, 1: 0.5}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, tt.rule.shares(tt.osds, tt.size), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			if diff := cmp.Diff(tt.want, sharesOf(tt.rule, tt.osds, tt.size), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -162,4 +162,27 @@ func TestDrawn(t *testing.T) {
 			t.Fatalf("%d of %v: %v, together %v", n, weights, often, sum)
 		}
 	})
+}
+
+// racks has OSDs in these racks and hosts: "r1/h1" twice is two OSDs on one host. The device class is that of the host's first letter.
+func racks(osds ...string) []Place {
+	var all []Place
+	for i, at := range osds {
+		class := map[byte]string{'h': "hdd", 's': "ssd"}[at[3]]
+		all = append(all, Place{Class: class, Weight: 1, Buckets: map[string]string{"osd": fmt.Sprint("osd.", i), "host": at[3:], "rack": at[:2], "root": "default"}})
+	}
+	return all
+}
+
+// A host of a rack that has others can be drained where copies are spread over racks.
+func TestDrain_notTheLastOfItsRack(t *testing.T) {
+	w := fourHosts()
+	w.cluster.Spec.Ceph.Mgr.Count = 1
+	f := withFake(w)
+	f.settle(t)
+	f.ceph.SpreadOver(map[string]string{"h1": "r1", "h2": "r2", "h3": "r3", "h4": "r3"})
+	f.mode(4, api.HostDrain)
+	if p := f.settle(t); hostWord(p, "h4") != "" || len(f.ceph.OSDs()) != 3 {
+		t.Errorf("%q, OSDs %v", hostWord(p, "h4"), f.ceph.OSDs())
+	}
 }

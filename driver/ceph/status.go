@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -139,6 +140,9 @@ func (p *planner) judgeSilence(s *state) {
 	running := len(p.members) - len(hosts)
 	quorum, mute := len(p.members)/2+1, p.muteMons()
 	switch {
+	case p.seen != nil && p.seen.Refused:
+		s.because("%s", drift.AdminKey)
+		s.offline = false // they are a quorum, and serve others meanwhile
 	case p.seen != nil && p.seen.Reachable:
 		s.because("the mons answer for another cluster (fsid %s instead of %s): something else listens on their addresses", p.seen.FSID, p.fsid)
 	case running-len(mute) < quorum && len(hosts) > 0:

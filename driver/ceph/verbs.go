@@ -35,6 +35,10 @@ const (
 	verbCrushRm = "osd crush rm"
 	// verbCrushMove puts hosts that are new where CRUSH is to have them. Params maps each, by its name in CRUSH, to its location, such as root=default rack=r1.
 	verbCrushMove = "osd crush move"
+	// verbCrushPut puts an OSD back that CRUSH does not have. Params maps it to its location.
+	verbCrushPut = "osd crush create-or-move"
+	// verbAdminKey puts the key of client.admin back, as the mons themselves.
+	verbAdminKey = "auth import as mon."
 	// verbMonRemove takes a mon out of Ceph's own map.
 	verbMonRemove = "mon remove"
 	// verbMgrFail has the active manager hand over to a standby.
@@ -64,6 +68,8 @@ var verbs = map[string]verb{
 	verbOSDDestroy: {(*conn).purge, (*foresight).destroy, api.RiskRedundancy},
 	verbCrushRm:    {(*conn).removeNamed, (*foresight).crushRm, api.RiskNone},
 	verbCrushMove:  {(*conn).crushMove, (*foresight).crushMove, api.RiskNone},
+	verbCrushPut:   {performCrushPut, crushPutDone, api.RiskNone},
+	verbAdminKey:   {performAdminKey, func(*foresight, request) {}, api.RiskNone},
 	verbMonRemove:  {(*conn).removeNamed, (*foresight).monRemove, api.RiskRedundancy},
 	verbMgrFail:    {(*conn).mgrFail, (*foresight).mgrFail, api.RiskRestart},
 

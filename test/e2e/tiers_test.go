@@ -56,6 +56,7 @@ var tests = map[string]struct {
 
 	// Rare and long scenarios, virtual machines, and failures on top of failures.
 	"TestAdoptLVM":          {full, 350},
+	"TestCephByHand":        {full, 120},
 	"TestChaos":             {full, 190},
 	"TestDamagedServer":     {full, 90},
 	"TestEncryptedOSD":      {full, 120},

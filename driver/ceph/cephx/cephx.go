@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,4 +95,17 @@ func NewKey(now time.Time) (string, error) {
 		return "", fmt.Errorf("reading random bytes: %w", err)
 	}
 	return base64.StdEncoding.EncodeToString(append(b, secret...)), nil
+}
+
+// CapsIn are the capabilities in a keyring file with one entity, by what they concern.
+func CapsIn(keyring string) map[string]string {
+	caps := map[string]string{}
+	for line := range strings.Lines(keyring) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		what, is := strings.CutPrefix(name, "caps ")
+		if text, err := strconv.Unquote(value); is && err == nil {
+			caps[what] = text
+		}
+	}
+	return caps
 }

@@ -3,6 +3,7 @@ package cephx
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"maps"
 	"testing"
 	"time"
 )
@@ -24,5 +25,13 @@ func TestNewKey(t *testing.T) {
 	again, err := NewKey(testTime)
 	if err != nil || again == text {
 		t.Errorf("the same key twice: %v", err)
+	}
+}
+
+func TestCapsIn(t *testing.T) {
+	for _, entity := range []string{Admin, "osd.1", "mds.fs-a"} {
+		if got := CapsIn(Keyring(entity, "key", Caps(entity))); !maps.Equal(got, Caps(entity)) {
+			t.Errorf("%s: %v", entity, got)
+		}
 	}
 }

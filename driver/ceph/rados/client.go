@@ -45,6 +45,9 @@ type Config struct {
 // may help.
 var ErrNoAnswer = errors.New("the mons do not answer")
 
+// ErrRefused is wrapped beside ErrNoAnswer when the mons refused the key: they have another one, or none.
+var ErrRefused = errors.New("the mons refuse the key")
+
 // CommandError is Ceph's own refusal of a command.
 type CommandError struct {
 	// Prefix is the command's name, such as "osd new".

@@ -99,6 +99,8 @@ func (c *client) call(ctx context.Context, to string, command any, input []byte)
 	switch {
 	case err != nil:
 		return nil, noAnswer(cmd, err.Error())
+	case a.NoAnswer && a.Errno == int(syscall.EACCES):
+		return nil, fmt.Errorf("%w: %w", ErrRefused, noAnswer(cmd, a.Status))
 	case a.NoAnswer:
 		return nil, noAnswer(cmd, a.Status)
 	case a.Errno != 0:

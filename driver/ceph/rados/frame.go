@@ -32,7 +32,7 @@ type response struct {
 	Out      []byte `json:"-"`
 	Errno    int    `json:"errno,omitempty"` // positive
 	Status   string `json:"status,omitempty"`
-	NoAnswer bool   `json:"noAnswer,omitempty"` // Ceph was not reached; Status says why
+	NoAnswer bool   `json:"noAnswer,omitempty"` // Ceph was not reached; Status says why, and Errno is EACCES for a key
 }
 
 // What is carried as it is, behind the JSON: an osd dump in it would be written in other letters, and read twice.

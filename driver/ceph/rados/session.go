@@ -2,6 +2,7 @@ package rados
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"syscall"
@@ -31,12 +32,12 @@ type session struct {
 	images func() (*rbd.Library, error)
 
 	mu  sync.Mutex
-	why string // the last reason why there is no connection
+	why error // the last reason why there is no connection
 }
 
 func newSession(lib *library, cfg Config) *session {
 	return &session{
-		lib: lib, cfg: cfg, why: "connecting",
+		lib: lib, cfg: cfg, why: errors.New("connecting"),
 		threads: make(chan struct{}, maxThreads), ready: make(chan struct{}), images: sync.OnceValues(rbd.Load),
 	}
 }
@@ -52,7 +53,7 @@ func (s *session) connect(ctx context.Context) {
 			return
 		}
 		s.mu.Lock()
-		s.why = err.Error()
+		s.why = err
 		s.mu.Unlock()
 		select {
 		case <-time.After(pause):
@@ -83,7 +84,7 @@ func (s *session) attempt() (uintptr, error) {
 		return 0, fmt.Errorf("no quorum was reached at %s", s.cfg.MonHost)
 	}
 	if errno == syscall.EACCES || errno == syscall.EPERM {
-		return 0, fmt.Errorf("the mons refuse the key of %s: %w", s.cfg.Entity, errno)
+		return 0, fmt.Errorf("%w of %s: %w", ErrRefused, s.cfg.Entity, errno)
 	}
 	return 0, fmt.Errorf("connecting to %s: %w", s.cfg.MonHost, errno)
 }
@@ -121,7 +122,11 @@ func (s *session) do(r *request) *response {
 	case <-timer.C:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return &response{ID: r.ID, NoAnswer: true, Status: s.why}
+		a := &response{ID: r.ID, NoAnswer: true, Status: s.why.Error()}
+		if errors.Is(s.why, ErrRefused) {
+			a.Errno = int(syscall.EACCES)
+		}
+		return a
 	}
 	select {
 	case s.threads <- struct{}{}:

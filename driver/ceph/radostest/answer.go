@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 )
 
@@ -135,7 +137,7 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		if _, known := c.auth[entity]; !known {
 			return nil, syscall.ENOENT, "failed to find " + entity + " in keyring"
 		}
-		return []any{map[string]any{"entity": entity, "key": "secret", "caps": c.caps[entity]}}, 0, ""
+		return []any{map[string]any{"entity": entity, "key": c.auth[entity], "caps": c.caps[entity]}}, 0, ""
 	case "auth caps":
 		errno, status = c.setCaps(fmt.Sprint(cmd["entity"]), cmd["caps"].([]any))
 		return nil, errno, status
@@ -161,6 +163,20 @@ func (c *Cluster) answer(prefix string, cmd map[string]any, input []byte) (answe
 		return c.tree(), 0, ""
 	case "osd crush rm":
 		return nil, c.crushRm(fmt.Sprint(cmd["name"])), ""
+	case "osd crush create-or-move":
+		errno, status = c.moveBucket(fmt.Sprint("osd.", cmd["id"]), cmd["args"].([]any))
+		return nil, errno, status
+	case "osd purge-actual": // what the mgr has the mons do
+		for id := range numbers(cmd["id"]) {
+			delete(c.osds, id)
+			delete(c.auth, fmt.Sprint("osd.", id))
+		}
+		c.changed()
+		return nil, 0, ""
+	case "osd set", "osd unset":
+		c.flags[fmt.Sprint(cmd["key"])] = prefix == "osd set"
+		c.changed()
+		return nil, 0, ""
 	case "osd crush add-bucket":
 		args, _ := cmd["args"].([]any)
 		errno, status = c.addBucket(fmt.Sprint(cmd["name"]), fmt.Sprint(cmd["type"]), args)
@@ -300,7 +316,10 @@ func (c *Cluster) osdDump() map[string]any {
 		o := maps.Clone(pattern)
 		o["state"] = c.osds[id].states()
 		o["osd"], o["uuid"], o["up"], o["in"] = id, c.osds[id].uuid, number(c.osds[id].up), number(c.osds[id].in)
-		o["down_at"] = c.osds[id].downAt
+		o["down_at"], o["public_addr"] = c.osds[id].downAt, ":/0"
+		if address := c.osds[id].address; address != "" {
+			o["public_addr"] = netip.AddrPortFrom(netip.MustParseAddr(address), 6801).String() + "/1"
+		}
 		osds = append(osds, o)
 		x := maps.Clone(more)
 		x["osd"], x["down_stamp"] = id, "0.000000"
@@ -308,6 +327,11 @@ func (c *Cluster) osdDump() map[string]any {
 			x["down_stamp"] = at.UTC().Format("2006-01-02T15:04:05.000000-0700")
 		}
 		xinfo = append(xinfo, x)
+	}
+	for _, flag := range slices.Sorted(maps.Keys(c.flags)) {
+		if c.flags[flag] {
+			a["flags_set"] = append(a["flags_set"].([]any), flag)
+		}
 	}
 	a["crush_version"] = c.crushVersion()
 	a["epoch"], a["fsid"], a["osds"], a["max_osd"], a["osd_xinfo"] = c.epoch, c.fsid, osds, len(osds), xinfo
@@ -415,7 +439,7 @@ func (c *Cluster) authImport(input []byte) syscall.Errno {
 			entity = strings.Trim(line, "[]")
 		}
 		if key, ok := strings.CutPrefix(line, "key = "); ok {
-			c.auth[entity] = key
+			c.auth[entity], c.caps[entity] = key, cephx.CapsIn(string(input))
 		}
 	}
 	if entity == "" || !bytes.Contains(input, []byte("caps ")) { // "no caps supplied"
@@ -455,7 +479,7 @@ func (c *Cluster) osdNew(cmd map[string]any, input []byte) (answer any, errno sy
 	entity := "osd." + strconv.Itoa(id)
 	if o := c.osds[id]; o != nil && o.destroyed {
 		o.destroyed, o.uuid, o.in = false, uuid, true
-		c.auth[entity] = secrets.Key
+		c.auth[entity], c.caps[entity] = secrets.Key, cephx.Caps(entity)
 		c.changed()
 		return map[string]any{"osdid": id}, 0, ""
 	}
@@ -469,7 +493,7 @@ func (c *Cluster) osdNew(cmd map[string]any, input []byte) (answer any, errno sy
 		return map[string]any{"osdid": id}, 0, ""
 	}
 	c.osds[id] = &osd{uuid: uuid, in: true, weight: osdWeight}
-	c.auth[entity] = secrets.Key
+	c.auth[entity], c.caps[entity] = secrets.Key, cephx.Caps(entity)
 	c.changed()
 	return map[string]any{"osdid": id}, 0, ""
 }

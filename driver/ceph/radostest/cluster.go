@@ -12,6 +12,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 )
 
@@ -59,6 +60,7 @@ type Cluster struct {
 	cut      func()
 	cutAfter int
 	muted    map[string]bool // commands that nobody answers
+	flags    map[string]bool // of the whole cluster, that somebody has set
 	// schedules of pools whose images are mirrored by snapshots
 	schedules map[string][]string
 
@@ -77,6 +79,7 @@ type osd struct {
 	weight         float64 // in CRUSH
 	destroyed      bool
 	host           string // the bucket that CRUSH has it in
+	address        string // where it listens
 }
 
 // reportLag is how many times 'status' is answered before the mgr's report shows what has changed. Until then Ceph says
@@ -87,8 +90,8 @@ const reportLag = 2
 func New() *Cluster {
 	return &Cluster{
 		managers:  managers{loaded: map[string]string{}},
-		schedules: map[string][]string{},
-		expelled:  map[string]bool{}, starts: map[string]start{}, kernels: map[string]string{}, buckets: map[string]bucket{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, releases: map[string]string{}, uuids: map[string]string{},
+		schedules: map[string][]string{}, flags: map[string]bool{},
+		expelled: map[string]bool{}, starts: map[string]start{}, kernels: map[string]string{}, buckets: map[string]bucket{}, stuck: map[int]bool{}, space: map[int]int64{}, seeds: map[string][]string{}, running: map[string]bool{}, releases: map[string]string{}, uuids: map[string]string{},
 		osds: map[int]*osd{}, epoch: 1, warnings: map[string]string{}, calls: map[string]int{},
 		caps: map[string]map[string]string{}, pools: map[string]*pool{}, lastPool: 1, profiles: map[string]map[string]string{}, config: map[string]bool{}, stored: map[string]string{}, keys: map[string]string{}, muted: map[string]bool{}, filesystems: map[string]*filesystem{}, fsEpoch: 1,
 	}
@@ -144,7 +147,7 @@ func (c *Cluster) settle() {
 	if c.auth == nil {
 		c.auth = map[string]string{}
 		for _, entity := range c.seeds[quorum[0]] {
-			c.auth[entity] = ""
+			c.auth[entity], c.caps[entity] = "", cephx.Caps(entity)
 		}
 	}
 	for id, o := range c.osds {
@@ -153,6 +156,9 @@ func (c *Cluster) settle() {
 		if up && !o.up && !c.starts[name].stays {
 			o.host = c.starts[name].host
 			c.hostStarts(o.host)
+		}
+		if up && !o.up {
+			o.address = c.starts[name].address
 		}
 		if up != o.up {
 			o.up, o.booted = up, o.booted || up

@@ -22,14 +22,14 @@ var crushKinds = []string{"osd", "host", "chassis", "rack", "row", "pdu", "pod",
 
 // start is where an OSD puts itself when it starts, by its ceph.conf; one that stays does not.
 type start struct {
-	host  string
-	stays bool
+	host, address string
+	stays         bool
 }
 
 // startOf reads what a real OSD reads: crush_location, or the kernel's short name of the host, and whether it is to put itself anywhere.
 func (c *Cluster) startOf(d *api.Daemon) start {
 	kernel := cmp.Or(c.kernels[d.Spec.Host], d.Spec.Host)
-	s := start{}
+	s := start{address: d.Spec.Parameters["address"]}
 	s.host, _, _ = strings.Cut(kernel, ".")
 	for _, f := range d.Spec.Files {
 		for _, src := range f.Sources {
@@ -126,8 +126,13 @@ func (c *Cluster) moveBucket(name string, args []any) (syscall.Errno, string) {
 	return 0, ""
 }
 
-// crushRm refuses what is not empty.
+// crushRm refuses what is not empty. An OSD runs on without a place.
 func (c *Cluster) crushRm(name string) syscall.Errno {
+	if id, err := strconv.Atoi(strings.TrimPrefix(name, "osd.")); err == nil && c.osds[id] != nil {
+		c.osds[id].host = ""
+		c.changed()
+		return 0
+	}
 	if len(c.below(name)) > 0 {
 		return syscall.ENOTEMPTY
 	}
@@ -262,7 +267,9 @@ func (c *Cluster) tree() any {
 	osds := []any{}
 	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
 		o := c.osds[id]
-		children[o.host] = append(children[o.host], id)
+		if o.host != "" {
+			children[o.host] = append(children[o.host], id)
+		}
 		osds = append(osds, map[string]any{"id": id, "name": "osd." + strconv.Itoa(id), "type": "osd", "device_class": "hdd", "crush_weight": o.weight})
 	}
 	root := maps.Clone(a["nodes"].([]any)[0].(map[string]any))

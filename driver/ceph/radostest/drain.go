@@ -26,7 +26,7 @@ const (
 )
 
 // holds says whether data belongs on an OSD. One that was never up has none.
-func (o *osd) holds() bool { return o.in && o.weight > 0 && o.booted }
+func (o *osd) holds() bool { return o.in && o.weight > 0 && o.booted && o.host != "" }
 
 // reweight changes a weight.
 func (c *Cluster) reweight(cmd map[string]any) syscall.Errno {
@@ -170,15 +170,19 @@ func (c *Cluster) rules() any {
 func (c *Cluster) df() any {
 	a := recorded("osd-df")
 	pattern := a["nodes"].([]any)[0].(map[string]any)
-	nodes := []any{}
+	nodes, stray := []any{}, []any{}
 	for _, id := range slices.Sorted(maps.Keys(c.osds)) {
 		n := maps.Clone(pattern)
 		n["id"], n["kb"] = id, osdSize
 		if used, ok := c.space[id]; ok {
 			n["kb_used"] = used
 		}
+		if c.osds[id].host == "" && c.osds[id].booted {
+			stray = append(stray, n)
+			continue
+		}
 		nodes = append(nodes, n)
 	}
-	a["nodes"] = nodes
+	a["nodes"], a["stray"] = nodes, stray
 	return a
 }

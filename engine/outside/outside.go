@@ -1,0 +1,63 @@
+// Package outside records what was changed in a storage system itself, outside Holdfast. A driver decides on
+// each such thing with the reason ChangedOutside: it is put back (Do), waits for a user (Wait), or stays
+// (Skip). Statuses, the condition InSync and events are made from these decisions, for all drivers alike. It
+// is pure.
+package outside
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// Bounds of the API's schema; maxCondition keeps a condition readable.
+const (
+	maxChanges   = 64
+	maxObject    = 256
+	maxMessage   = 1024
+	maxCondition = 2048
+)
+
+// asDeclared is the reason of the condition InSync while it is True.
+const asDeclared = "AsDeclared"
+
+// Changes are the objects that decisions say were changed in the storage system, sorted, as far as a status
+// has room.
+func Changes(decisions []api.Decision) (all []api.OutsideChange) {
+	for _, d := range decisions {
+		if d.Reason == api.ReasonChangedOutside {
+			object, message := words.Cut(d.Object, maxObject), words.Cut(d.Message, maxMessage)
+			all = append(all, api.OutsideChange{Object: object, Message: message})
+		}
+	}
+	byObject := func(a, b api.OutsideChange) int { return strings.Compare(a.Object, b.Object) }
+	slices.SortStableFunc(all, byObject)
+	all = slices.CompactFunc(all, func(a, b api.OutsideChange) bool { return byObject(a, b) == 0 })
+	return all[:min(len(all), maxChanges)]
+}
+
+// Conditions is the condition InSync. A cluster in which nothing was ever changed so has none.
+func Conditions(was []metav1.Condition, changes []api.OutsideChange) []metav1.Condition {
+	c := metav1.Condition{
+		Type: api.ClusterInSync, Status: metav1.ConditionTrue, Reason: asDeclared,
+		Message: "the storage system has everything as Holdfast set it",
+	}
+	if len(changes) == 0 {
+		if meta.FindStatusCondition(was, api.ClusterInSync) == nil {
+			return nil
+		}
+		return []metav1.Condition{c}
+	}
+	var said []string
+	for _, x := range changes {
+		said = append(said, x.Object+": "+x.Message)
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, string(api.ReasonChangedOutside)
+	c.Message = words.Cut(strings.Join(said, "; "), maxCondition)
+	return []metav1.Condition{c}
+}
