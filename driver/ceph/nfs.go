@@ -55,7 +55,7 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 		return p.filesystems[i].lost.why(), ""
 	case p.filesystems[i].DeletionTimestamp != nil && e.Status.ExportID == 0: // the filesystem waits for those that are served
 		return "", fmt.Sprintf("filesystem %s is being deleted", e.Spec.Filesystem)
-	case neverServed(p.filesystems[i].Status.State):
+	case neverServed(&p.filesystems[i].Status.ResourceStatus):
 		return "", fmt.Sprintf("filesystem %s does not exist yet", e.Spec.Filesystem)
 	}
 	return "", ""

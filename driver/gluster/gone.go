@@ -76,7 +76,7 @@ func (p *planner) record(v *volume) {
 func (v *volume) accept() {
 	v.status.ID, v.status.Bricks, v.status.Capacity, v.status.Limit, v.status.Options = "", nil, nil, nil, nil
 	v.status.Layout, v.status.Source, v.status.Backups, v.status.Conditions, v.status.Lost = "", "", nil, nil, ""
-	v.status.State = api.ResourcePending
+	v.status.State, v.status.Served = api.ResourcePending, false
 }
 
 // tellLost tells that a volume is gone, what is left of it, and what a person can do. Nothing is made in its place in silence.

@@ -41,6 +41,7 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 		return "", fmt.Sprintf("volume %s is being deleted", e.Spec.Volume)
 	case p.volumes[i].lost != "":
 		return "", fmt.Sprintf("volume %s is gone from the pool", e.Spec.Volume)
+	case !p.volumes[i].young(): // its exports stay where they are while it changes
 	case p.volumes[i].pool == nil && p.ready() || p.volumes[i].pool != nil && p.volumes[i].pool.State != glusterd.VolumeStarted:
 		return "", fmt.Sprintf("volume %s is not started yet", e.Spec.Volume)
 	}

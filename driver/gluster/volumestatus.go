@@ -160,8 +160,8 @@ func (v *volume) next() *api.Volume {
 
 // young says whether a volume was not told to be usable yet. One of which an option may be who mounts it is not before that is set.
 func (v *volume) young() bool {
-	s := v.declared.Status.State
-	return s == "" || s == api.ResourcePending || s == api.ResourceCreating
+	s := &v.declared.Status
+	return !s.Served && (s.State == "" || s.State == api.ResourcePending || s.State == api.ResourceCreating)
 }
 
 // judgeVolume says whether a volume can be used, and why not.
@@ -173,6 +173,8 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being made")
 	case v.pool == nil:
 		return api.ResourcePending, cmp.Or(v.refusal, v.waits)
+	case v.pool.State != glusterd.VolumeStarted && !v.young():
+		return api.ResourceOffline, cmp.Or(p.failed(v), "it is stopped, and being started")
 	case v.pool.State != glusterd.VolumeStarted:
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being started")
 	case v.unset && v.young() && p.failed(v) == "":
