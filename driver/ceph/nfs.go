@@ -26,8 +26,13 @@ func (p *planner) chooseNFS() {
 		reports = p.seen.NFS
 	}
 	p.nfs = nfs.Choose(p.view, nfs.Storage{
-		FSAL: "ceph", Cannot: p.cannotExport, Lines: p.cephLines, State: p.exportState, Finish: p.finishNFS, Ready: p.nfsAdmitted,
+		FSAL: "ceph", Cannot: p.cannotExport, Lines: p.cephLines, State: p.exportState, Finish: p.finishNFS, Ready: p.nfsAdmitted, Stays: p.nfsStays,
 	}, able, reports, p.now)
+}
+
+// nfsStays says whether the cluster has a node on the host of a server, though that may have a problem.
+func (p *planner) nfsStays(d *api.Daemon) bool {
+	return slices.ContainsFunc(p.nodes, func(n *node) bool { return n.Host != nil && n.Host.Name == d.Spec.Host })
 }
 
 // cephLines say which filesystem an export is.

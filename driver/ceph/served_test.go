@@ -167,3 +167,19 @@ func changeSpec(t *rapid.T, r api.Resource) {
 		x.Spec.Replicated, x.Spec.Quota, x.Spec.DeletionPolicy = copies, api.PoolQuota{MaxBytes: &size}, policy
 	}
 }
+
+// TestServed_node: a StorageNode that gets a device which there is not keeps the NFS server that is on its host.
+func TestServed_node(t *testing.T) {
+	f := servesAll(t)
+	host := f.exports[0].Status.Node
+	for i := range f.nodes {
+		if f.nodes[i].Spec.NodeSelector[api.LabelHostname] == host {
+			f.nodes[i].Spec.Devices = append(f.nodes[i].Spec.Devices, "wwn-nowhere")
+			f.nodes[i].Generation++
+		}
+	}
+	f.keepsServing(t, 20, "a device that there is not")
+	if s := f.exports[0].Status; s.State != api.ResourceOnline || s.Node != host {
+		t.Errorf("%+v", s)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -23,11 +24,14 @@ type export struct {
 // maxID is above all numbers that NFS-Ganesha takes for an export.
 const maxID = 1 << 16
 
-// served says of each export why it cannot be served, or nothing where it can. Of two with one pseudo path the older one has it.
+// served says of each export why it cannot be served, or nothing where it can. Of two with one pseudo path that one has it which clients
+// mount by it already, or the older one.
 func (s *Server) served() map[string]*export {
 	plans := map[string]*export{}
 	byAge := slices.Clone(s.Exports)
-	slices.SortStableFunc(byAge, func(a, b *api.NFSExport) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortStableFunc(byAge, func(a, b *api.NFSExport) int {
+		return cmp.Or(cmp.Compare(mounted(a), mounted(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+	})
 	pseudos, ids := map[string]string{}, map[int32]bool{0: true}
 	for _, e := range s.Exports {
 		ids[e.Status.ExportID] = true
@@ -48,6 +52,14 @@ func (s *Server) served() map[string]*export {
 		x.path = e.Spec.Path
 	}
 	return plans
+}
+
+// mounted sorts the exports first that clients mount by the pseudo path that they have.
+func mounted(e *api.NFSExport) int {
+	if strings.HasSuffix(e.Status.Source, ":"+e.PseudoOf()) {
+		return 0
+	}
+	return 1
 }
 
 // freeID takes a number that no export has. It follows from what the export is, so that hardly ever an export gets the number
