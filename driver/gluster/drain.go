@@ -128,6 +128,7 @@ func (p *planner) followDrain(v *volume, movers []*mover) {
 	case t.State == glusterd.TaskInProgress:
 		p.awaitMovers(v, movers, "its files move")
 	case t.State == glusterd.TaskCompleted && t.Failures == 0:
+		leaveOut(p, v, t.Bricks)
 		p.command(glusterd.VerbRemoveCommit, v.name, params, api.RiskRedundancy, "all files of %s were moved", words.Few(t.Bricks))
 	default:
 		p.command(glusterd.VerbRemoveStop, v.name, params, api.RiskNone, "%s", fmt.Sprintf("%d files could not be moved (%s): it is tried again", t.Failures, t.State))

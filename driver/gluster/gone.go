@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/drift"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -66,8 +67,12 @@ func (p *planner) findLost(v *volume) (other *volume) {
 
 // record notes which volume of the pool a Volume is.
 func (p *planner) record(v *volume) {
-	v.status.ID, v.status.Lost = v.pool.ID, ""
-	if meta.FindStatusCondition(v.status.Conditions, api.ResourcePresent) != nil {
+	v.status.ID, v.status.Lost = v.pool.ID, drift.ID(v.removed)
+	if len(v.removed) > 0 {
+		why, _ := drift.Removed(v.name, v.removed)
+		p.setCondition(v, metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionFalse, Reason: api.ReasonDeletedOutside,
+			Message: words.Cut(why, maxText)})
+	} else if meta.FindStatusCondition(v.status.Conditions, api.ResourcePresent) != nil {
 		p.setCondition(v, metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionTrue, Reason: api.ReasonPresent})
 	}
 }
@@ -76,6 +81,7 @@ func (p *planner) record(v *volume) {
 func (v *volume) accept() {
 	v.status.ID, v.status.Bricks, v.status.Capacity, v.status.Limit, v.status.Options = "", nil, nil, nil, nil
 	v.status.Layout, v.status.Source, v.status.Backups, v.status.Conditions, v.status.Lost = "", "", nil, nil, ""
+	v.status.OptionsSum, v.status.LeftBricks, v.was = "", nil, nil
 	v.status.State, v.status.Served = api.ResourcePending, false
 }
 
@@ -92,6 +98,7 @@ func (p *planner) tellLost(v *volume) {
 	}
 	v.refusal = fmt.Sprintf("%s; %s; copy what you need, then %s", why, left, p.nextStep(v))
 	p.decide(api.VerdictRefuse, api.ReasonLost, v.object(), "%s", v.refusal)
+	p.decide(api.VerdictSkip, api.ReasonChangedOutside, v.object(), "%s", why)
 	v.status.ID, v.status.Lost = id, id
 	v.status.Heals, v.status.SplitBrains, v.status.Source, v.status.Backups = 0, nil, "", nil
 	for i := range v.status.Bricks {

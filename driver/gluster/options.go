@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/drift"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -66,7 +67,13 @@ func (p *planner) setOptions() {
 		v.status.Options = names
 		v.narrowed = narrows(v.pool.Options, set)
 		if v.unset = len(set) > 0; v.unset {
-			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", "declared otherwise: "+words.Few(slices.Sorted(maps.Keys(set))))
+			why := "declared otherwise: " + words.Few(slices.Sorted(maps.Keys(set)))
+			if v.status.OptionsSum == drift.Sum(want) { // all of them were set before
+				p.outside[glusterd.VerbSet+" "+v.name], why = true, drift.Options(set, v.pool.Options)
+			}
+			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", why)
+		} else {
+			v.status.OptionsSum = drift.Sum(want)
 		}
 		if len(reset) > 0 {
 			p.command(glusterd.VerbReset, v.name, reset, api.RiskNone, "%s", "not declared any more: "+words.Few(slices.Sorted(maps.Keys(reset))))

@@ -150,8 +150,9 @@ func (p *planner) formPool() {
 			p.decide(api.VerdictRefuse, api.ReasonConflict, n.object(), "%s", n.problems[len(n.problems)-1])
 			continue
 		}
-		p.command(glusterd.VerbProbe, n.address, nil, api.RiskNone, "node %s is not in the pool", n.name)
+		probe(p, n)
 	}
+	tellPeers(p)
 	p.raiseOpVersion()
 }
 

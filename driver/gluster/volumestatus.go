@@ -29,6 +29,7 @@ func (p *planner) describe(v *volume) {
 			v.status.Heals = max(v.status.Heals, b.Heal.Pending)
 		}
 	}
+	keepBricks(p, v)
 	v.status.SplitBrains = splitFiles(v.pool)
 	var servers []string
 	for i := range v.pool.Bricks {
@@ -128,6 +129,7 @@ func (p *planner) look(v *volume) {
 	v.status = *v.declared.Status.DeepCopy()
 	switch {
 	case v.pool != nil:
+		compareBricks(p, v)
 		p.record(v)
 		p.describe(v)
 		p.judgeZones(v)
@@ -188,6 +190,9 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 	// Somebody has to decide what is in split-brain; all else is mended without them.
 	if text := cmp.Or(splitText(v), unsound(v.pool)); text != "" {
 		return api.ResourceDegraded, text
+	}
+	if len(v.removed) > 0 {
+		return api.ResourceDegraded, v.waits
 	}
 	if v.narrowed {
 		return p.stillOpen(v)

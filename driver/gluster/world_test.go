@@ -156,6 +156,9 @@ func (w *world) view() *engine.View {
 	x := conformance.World{Cluster: w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: w.resources(), Daemons: w.daemons}
 	v := x.View(w.others...)
 	v.Failures = w.failures
+	if w.status != nil {
+		v.Status = w.status.DeepCopy()
+	}
 	system, err := Driver{}.Observe(context.Background(), v, nil)
 	if err != nil {
 		w.t.Fatal(err)

@@ -61,25 +61,35 @@ func (b *bed) servesUntil(export string, server *api.Daemon, what string, is fun
 
 func (b *bed) declaredAgain(server *api.Daemon, placed []string) {
 	all := filesystemYAML(append(placed, "dataPools: [{}, {name: cold}]", "activeMDS: 2")...) + exportsYAML
-	b.Lab.Host(1).Run(b, b.Context(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "delete", "filesystem/home", "nfsexport/home", "--wait=false")
-	start := time.Now()
-	was := ""
-	for time.Since(start) < 150*time.Second {
-		out, code := b.apply(1, all)
-		fs, ferr := b.filesystem()
-		e, eerr := b.export(1, "home")
-		text := fmt.Sprintf("apply %d %.150q; fs %s %s %v; ", code, out, fs.State, fs.Message, ferr)
-		if eerr == nil {
-			text += fmt.Sprintf("export %s %s del %v", e.Status.State, e.Status.Message, e.DeletionTimestamp)
+	for _, pause := range []time.Duration{0, 1500 * time.Millisecond, 3 * time.Second, 8 * time.Second} {
+		b.Lab.Host(1).Run(b, b.Context(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "delete", "filesystem/home", "nfsexport/home", "--wait=false")
+		start := time.Now()
+		was := ""
+		b.Logf("PAUSE %v", pause)
+		time.Sleep(pause)
+		well := 0
+		for time.Since(start) < 130*time.Second && well < 3 {
+			out, code := b.apply(1, all)
+			fs, ferr := b.filesystem()
+			e, eerr := b.export(1, "home")
+			text := fmt.Sprintf("apply %d %.150q; fs %s %s %v; ", code, out, fs.State, fs.Message, ferr)
+			if eerr == nil {
+				text += fmt.Sprintf("export %s %s del %v", e.Status.State, e.Status.Message, e.DeletionTimestamp)
+			}
+			_, cat := b.nfs("home", "kept", "nfs-cat")
+			text += fmt.Sprintf(" read %v", cat == nil)
+			if cat == nil && e.Status.State == api.ResourceOnline {
+				well++
+			} else {
+				well = 0
+			}
+			if d, err := b.nfsServer(1); err == nil {
+				text += fmt.Sprintf(" server %d", d.Status.PID)
+			}
+			if text != was {
+				b.Logf("%.1f s: %s", time.Since(start).Seconds(), text)
+			}
+			was = text
 		}
-		_, cat := b.nfs("home", "kept", "nfs-cat")
-		text += fmt.Sprintf(" read %v", cat == nil)
-		if d, err := b.nfsServer(1); err == nil {
-			text += fmt.Sprintf(" server %d", d.Status.PID)
-		}
-		if text != was {
-			b.Logf("%.1f s: %s", time.Since(start).Seconds(), text)
-		}
-		was = text
 	}
 }
