@@ -117,8 +117,7 @@ type ResourceStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
 	State ResourceState `json:"state,omitempty"`
-	// Served is true once clients could use the resource. It stays so, whatever the state is while the resource changes. Only
-	// what a user has made anew after a loss begins without it.
+	// Served is true once clients could use the resource, whatever its state is later.
 	// +optional
 	Served bool `json:"served,omitempty"`
 	// Message says in a sentence what goes on or is wrong.

@@ -168,28 +168,17 @@ type VolumeStatus struct {
 	// Limit is what clients cannot write beyond, where the size is enforced.
 	// +optional
 	Limit *resource.Quantity `json:"limit,omitempty"`
-	// Options are those that were set by the engine: one of them that is wanted no more is reset.
+	// Options are those that the engine sets, as name=value when they were seen set: one that is wanted no more is reset.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:MaxLength=1024
 	Options []string `json:"options,omitempty"`
-	// OptionsSum tells the options that were last seen to be all set as declared from others.
-	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	OptionsSum string `json:"optionsSum,omitempty"`
 	// Bricks are the places that the data lies in, each set of copies or fragments together, in the volume's own order.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Bricks []VolumeBrick `json:"bricks,omitempty"`
-	// LeftBricks are directories, as node:path, of bricks that somebody removed outside Holdfast, and whose loss a user has accepted. Holdfast
-	// leaves them alone: what is in them may be nowhere else.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:items:MaxLength=1024
-	LeftBricks []string `json:"leftBricks,omitempty"`
 	// Heals counts the entries that are not the same on all copies yet.
 	// +optional
 	Heals int64 `json:"heals,omitempty"`
@@ -230,9 +219,9 @@ type VolumeBrick struct {
 	// Size is how much of the device or directory is promised to it.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
-	// Membership is empty before the volume of the pool has the brick.
-	// +optional
-	Membership BrickMembership `json:"membership,omitempty"`
+	// Membership is Added or Removed when a user did that outside Holdfast, Left when its loss was accepted.
+	// +kubebuilder:validation:Enum=Member;Added;Removed;Left
+	Membership string `json:"membership,omitempty"`
 	// Online says that it serves.
 	// +optional
 	Online bool `json:"online,omitempty"`
@@ -241,19 +230,6 @@ type VolumeBrick struct {
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 }
-
-// BrickMembership says how a brick belongs to its volume.
-// +kubebuilder:validation:Enum=Member;Added;Removed
-type BrickMembership string
-
-// How a brick belongs to its volume.
-const (
-	BrickMember BrickMembership = "Member"
-	// BrickAdded: somebody added it outside Holdfast. It is a Member once the spec of the Volume was changed.
-	BrickAdded BrickMembership = "Added"
-	// BrickRemoved: somebody removed it outside Holdfast, and no user has accepted that yet.
-	BrickRemoved BrickMembership = "Removed"
-)
 
 // VolumeList is a list of Volumes.
 // +kubebuilder:object:root=true

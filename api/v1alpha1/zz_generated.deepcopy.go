@@ -3509,11 +3509,6 @@ func (in *VolumeStatus) DeepCopyInto(out *VolumeStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
-	if in.LeftBricks != nil {
-		in, out := &in.LeftBricks, &out.LeftBricks
-		*out = make([]string, len(*in))
-		copy(*out, *in)
-	}
 	if in.SplitBrains != nil {
 		in, out := &in.SplitBrains, &out.SplitBrains
 		*out = make([]string, len(*in))

@@ -26,13 +26,16 @@ func (p *planner) chooseNFS() {
 		reports = p.seen.NFS
 	}
 	p.nfs = nfs.Choose(p.view, nfs.Storage{
-		FSAL: "ceph", Cannot: p.cannotExport, Lines: p.cephLines, State: p.exportState, Finish: p.finishNFS, Ready: p.nfsAdmitted, Stays: p.nfsStays,
+		FSAL: "ceph", Cannot: p.cannotExport, Lines: p.cephLines, State: p.exportState,
+		Finish: p.finishNFS, Ready: p.nfsAdmitted, Stays: nodeStays(p.nodes),
 	}, able, reports, p.now)
 }
 
-// nfsStays says whether the cluster has a node on the host of a server, though that may have a problem.
-func (p *planner) nfsStays(d *api.Daemon) bool {
-	return slices.ContainsFunc(p.nodes, func(n *node) bool { return n.Host != nil && n.Host.Name == d.Spec.Host })
+// nodeStays says whether one of the nodes is on the host of a server, though the node may have a problem.
+func nodeStays(nodes []*node) func(*api.Daemon) bool {
+	return func(d *api.Daemon) bool {
+		return slices.ContainsFunc(nodes, func(n *node) bool { return n.Host != nil && n.Host.Name == d.Spec.Host })
+	}
 }
 
 // cephLines say which filesystem an export is.
@@ -77,9 +80,11 @@ func (p *planner) exportState(e *api.NFSExport) (api.ResourceState, string) {
 	return "", ""
 }
 
-// exportersOf are the exports of a filesystem.
+// exportersOf are the exports of a filesystem that are served, or were.
 func (p *planner) exportersOf(filesystem string) []string {
-	return p.nfs.Exporters(func(e *api.NFSExport) bool { return e.Spec.Filesystem == filesystem })
+	return p.nfs.Exporters(func(e *api.NFSExport) bool {
+		return e.Spec.Filesystem == filesystem && e.Status.ExportID != 0
+	})
 }
 
 // nfsEntities are those of the servers that are there, or are to be.

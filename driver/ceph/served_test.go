@@ -56,8 +56,8 @@ func (f *fakeWorld) keepsServing(t failer, rounds int, change string) {
 	}
 }
 
-// TestServed_filesystem: a filesystem that is exported gets another data pool, whose placement groups take their time, and
-// more MDS: its exports stay, and it goes on to serve by its own word.
+// TestServed_filesystem: a filesystem that is exported gets another data pool, whose placement
+// groups take their time, and more MDS: its exports stay, and it goes on to serve by its own word.
 func TestServed_filesystem(t *testing.T) {
 	f := servesAll(t)
 	x := f.filesystems[0]
@@ -70,7 +70,8 @@ func TestServed_filesystem(t *testing.T) {
 		}
 	}
 	f.settle(t)
-	if s := f.filesystems[0].Status; s.State != api.ResourceOnline || len(s.Pools) != 3 || !s.Served || !s.Pools[2].Served {
+	s := f.filesystems[0].Status
+	if s.State != api.ResourceOnline || len(s.Pools) != 3 || !s.Served || !s.Pools[2].Served {
 		t.Errorf("%+v", s)
 	}
 }

@@ -20,8 +20,8 @@ var takes = map[string][]string{
 	"volume": {glusterd.VerbStop, glusterd.VerbDelete, torus.VerbDelete},
 }
 
-// Withdrawn says what a plan takes from clients of resources that were served, that nobody deletes and that are not refused:
-// exports, keys, data, and the last daemon of a service.
+// Withdrawn says what a plan takes from clients of resources that were served, that nobody deletes
+// and that are not refused: exports, keys, data, and the last daemon of a service.
 func Withdrawn(v *engine.View, p *engine.Plan) (all []string) {
 	after := daemonsAfter(v, p)
 	for _, r := range v.Resources {
@@ -58,7 +58,9 @@ func wanted(v *engine.View, kind string) bool {
 		if r.GetDeletionTimestamp() != nil {
 			continue
 		}
-		of := map[string]string{"NFSExport": ganesha.Type, "ObjectStore": rgw.Type, "Filesystem": "ceph-mds", "RBDMirror": "rbd-mirror"}
+		of := map[string]string{
+			"NFSExport": ganesha.Type, "ObjectStore": rgw.Type, "Filesystem": "ceph-mds", "RBDMirror": "rbd-mirror",
+		}
 		if of[r.ResourceKind()] == kind {
 			return true
 		}
@@ -89,7 +91,8 @@ func ofType(daemons map[string]*api.Daemon, kind string) (n int) {
 
 func exported(daemons map[string]*api.Daemon, e *api.NFSExport) bool {
 	for _, d := range daemons {
-		if d.Spec.Type == ganesha.Type && slices.Contains(strings.Fields(d.Spec.Parameters[ganesha.ParamExports]), e.PseudoOf()) {
+		served := strings.Fields(d.Spec.Parameters[ganesha.ParamExports])
+		if d.Spec.Type == ganesha.Type && slices.Contains(served, e.PseudoOf()) {
 			return true
 		}
 	}

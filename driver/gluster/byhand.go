@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// What somebody did with 'gluster' by hand is told with the reason ChangedOutside. It is put back where no data is concerned.
+// What somebody did with 'gluster' by hand is told with the reason ChangedOutside. It is put back
+// where no data is concerned.
 
 // start has a volume started that is declared. Holdfast stops none that is.
 func start(p *planner, v *volume) {
@@ -21,7 +22,8 @@ func start(p *planner, v *volume) {
 		p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume was stopped outside Holdfast: started again")
 		return
 	}
-	p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume is declared, and %s", strings.ToLower(v.pool.State))
+	state := strings.ToLower(v.pool.State)
+	p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume is declared, and %s", state)
 }
 
 // probe takes a node into the pool, or back into it.
@@ -31,7 +33,8 @@ func probe(p *planner, n *node) {
 		return
 	}
 	p.outside[glusterd.VerbProbe+" "+n.address] = true
-	p.command(glusterd.VerbProbe, n.address, nil, api.RiskNone, "node %s was detached from the pool outside Holdfast: taken into it again", n.name)
+	p.command(glusterd.VerbProbe, n.address, nil, api.RiskNone,
+		"node %s was detached from the pool outside Holdfast: taken into it again", n.name)
 }
 
 // wasMember says whether a node was in the pool by the last status, or is being taken back into it.
@@ -39,33 +42,38 @@ func wasMember(p *planner, n *node) bool {
 	if n.Node == nil {
 		return false
 	}
-	s := p.view.Status
-	return s != nil && slices.Contains(s.Status.StorageNodes, n.name) || meta.IsStatusConditionFalse(n.Node.Status.Conditions, api.ClusterInSync)
+	if s := p.view.Status; s != nil && slices.Contains(s.Status.StorageNodes, n.name) {
+		return true
+	}
+	return meta.IsStatusConditionFalse(n.Node.Status.Conditions, api.ClusterInSync)
 }
 
 // tellPeers names peers that no node is, nor was.
 func tellPeers(p *planner) {
 	for _, x := range p.speaker.report.Peers {
 		known := slices.ContainsFunc(p.nodes, func(n *node) bool {
-			return n.address == x.Address || slices.Contains(x.Others, n.address) || n.report != nil && n.report.UUID != "" && n.report.UUID == x.UUID
+			same := n.report != nil && n.report.UUID != "" && n.report.UUID == x.UUID
+			return same || n.address == x.Address || slices.Contains(x.Others, n.address)
 		})
 		if known || x.UUID == p.speaker.report.UUID {
 			continue
 		}
-		p.decide(api.VerdictSkip, api.ReasonChangedOutside, "peer/"+x.Address, "the pool has peer %s, which is no StorageNode of the cluster: "+
-			"it stays; declare a StorageNode, or take it out with 'gluster peer detach %s'", x.Address, x.Address)
+		p.decide(api.VerdictSkip, api.ReasonChangedOutside, "peer/"+x.Address,
+			"the pool has peer %s, which is no StorageNode of the cluster: it stays; declare a StorageNode, or take it out with 'gluster peer detach %s'", x.Address, x.Address)
 	}
 }
 
-// tellStranger tells of a volume that nobody declares: one that was kept when its Volume was deleted, or that somebody made.
+// tellStranger tells of a volume that nobody declares: one that was kept when its Volume was
+// deleted, or that somebody made.
 func tellStranger(p *planner, v *volume) {
 	own := func(b glusterd.Brick) bool { return isOwn(p, v, &b) }
 	if v.pool == nil || slices.ContainsFunc(v.pool.Bricks, own) {
-		p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(), "undeclared volume of the pool: left alone, except for bricks that must move")
+		p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(),
+			"undeclared volume of the pool: left alone, except for bricks that must move")
 		return
 	}
-	p.decide(api.VerdictSkip, api.ReasonChangedOutside, v.object(), "somebody made this volume outside Holdfast: it is left alone, except "+
-		"for bricks that must move; declare a Volume of its name to have Holdfast look after it")
+	p.decide(api.VerdictSkip, api.ReasonChangedOutside, v.object(), "somebody made this volume outside Holdfast: "+
+		"it is left alone, except for bricks that must move; declare a Volume of its name to have Holdfast look after it")
 }
 
 // isOwn says whether a brick has a path that Holdfast gives to bricks of a volume, as far as its store is known.
@@ -78,27 +86,33 @@ func isOwn(p *planner, v *volume, b *glusterd.Brick) bool {
 func compareBricks(p *planner, v *volume) {
 	_, v.removed = drift.Bricks(v.was, bricksNow(p, v), false)
 	if d := v.declared; len(v.removed) > 0 && api.LossAccepted(d) && d.Status.Lost == drift.ID(v.removed) {
-		why, _ := drift.Removed(v.name, v.removed)
+		why, _ := drift.RemovedText(v.name, v.removed)
 		p.decide(api.VerdictDo, api.ReasonLossAccepted, v.object(), "loss accepted (%s): %s", api.AnnotationRecreate, why)
-		for _, b := range v.removed {
-			v.status.LeftBricks = append(v.status.LeftBricks, b.Node+":"+b.Path)
-		}
-		v.removed = nil
+		v.left, v.removed = v.removed, nil
 	}
-	v.status.LeftBricks = slices.DeleteFunc(v.status.LeftBricks, func(name string) bool { return !isLeft(p, v, name) })
+	for _, b := range v.was {
+		if b.Membership == drift.Left && isLeft(p, v, &b) {
+			v.left = append(v.left, b)
+		}
+	}
+	for i := range v.left {
+		v.left[i].Membership, v.left[i].Message = drift.Left, "it is none of the volume any more: left alone"
+	}
 }
 
-// isLeft says whether a directory that was a brick of a volume is still there, as far as anybody knows, and is none of it again.
-func isLeft(p *planner, v *volume, name string) bool {
-	node, path := glusterd.SplitBrick(name)
-	n := p.nodeNamed(node)
-	again := slices.ContainsFunc(v.pool.Bricks, func(b glusterd.Brick) bool { return b.Path == path && p.nodeOf(&b) == n })
-	return !again && (n == nil || !n.running() || slices.ContainsFunc(n.stores, func(s *store) bool { return !s.lost(path) }))
+// isLeft says whether a directory that was a brick of a volume is still there, as far as anybody
+// knows, and is none of it again.
+func isLeft(p *planner, v *volume, b *api.VolumeBrick) bool {
+	n, s := p.nodeNamed(b.Node), p.storeNamed(b.Node, b.Path)
+	again := slices.ContainsFunc(v.pool.Bricks, func(x glusterd.Brick) bool {
+		return x.Path == b.Path && p.nodeOf(&x) == n
+	})
+	return !again && (n == nil || !n.running() || s == nil || !s.lost(b.Path))
 }
 
-// taken says whether somebody took a brick from a volume outside Holdfast: what is in it may be nowhere else, so that it is left alone.
+// taken says whether somebody took a brick from a volume outside Holdfast: what is in it may be nowhere else.
 func taken(v *volume, n *node, path string) bool {
-	return slices.Contains(v.status.LeftBricks, n.name+":"+path) || slices.ContainsFunc(v.removed, func(b api.VolumeBrick) bool {
+	return slices.ContainsFunc(slices.Concat(v.removed, v.left), func(b api.VolumeBrick) bool {
 		return b.Path == path && b.Node == n.name
 	})
 }
@@ -127,22 +141,23 @@ func keepBricks(p *planner, v *volume) {
 	are, _ := drift.Bricks(v.was, bricksNow(p, v), d.Status.ObservedGeneration != d.Generation)
 	var added []api.VolumeBrick
 	for i := range are {
-		if v.status.Bricks[i].Membership = are[i]; are[i] == api.BrickAdded {
+		if v.status.Bricks[i].Membership = are[i]; are[i] == drift.Added {
 			added = append(added, v.status.Bricks[i])
 		}
 	}
-	v.status.Bricks = append(v.status.Bricks, v.removed...)
+	v.status.Bricks = slices.Concat(v.status.Bricks, v.removed, v.left)
 	if len(added) > 0 && len(v.removed) == 0 {
-		p.decide(api.VerdictSkip, api.ReasonChangedOutside, v.object(), "added to the volume outside Holdfast: %s; Holdfast uses them; raise "+
-			"spec.size to what the volume has to accept them", drift.Names(added))
+		p.decide(api.VerdictSkip, api.ReasonChangedOutside, v.object(),
+			"added to the volume outside Holdfast: %s; Holdfast uses them; raise spec.size to what the volume has to accept them", drift.Names(added))
 	}
 }
 
-// awaitBricks leaves a volume as it is of which bricks were removed: its data may be concerned. What is left of it goes on to serve.
+// awaitBricks leaves a volume as it is of which bricks were removed: its data may be concerned.
+// What is left of it goes on to serve.
 func awaitBricks(p *planner, v *volume) {
 	p.record(v)
 	p.describe(v)
-	why, next := drift.Removed(v.name, v.removed)
+	why, next := drift.RemovedText(v.name, v.removed)
 	p.await(v, api.ReasonChangedOutside, "%s; %s", why, next)
 	v.waits = words.Cut(v.waits, maxText)
 	if v.pool.State != glusterd.VolumeStarted {

@@ -43,7 +43,8 @@ func (w *world) wantChanged(p *engine.Plan, object string, verdict api.Verdict, 
 // byHand is a pool at rest with a volume that has options.
 func byHand(t *testing.T, nodes int) *world {
 	w := poolOf(t, nodes)
-	w.volume("v", "10Gi", replica3()).Spec.Options = api.VolumeOptions{"performance.cache-size": "64MB", "network.ping-timeout": "20"}
+	options := api.VolumeOptions{"performance.cache-size": "64MB", "network.ping-timeout": "20"}
+	w.volume("v", "10Gi", replica3()).Spec.Options = options
 	p := w.settle()
 	for _, d := range p.Decisions {
 		if d.Reason == api.ReasonChangedOutside {
@@ -104,7 +105,8 @@ func TestByHand_deleted(t *testing.T) {
 
 // stranger makes a volume by hand, of bricks that somebody chose.
 func (w *world) stranger(name string) {
-	v := &fakeVolume{name: name, id: "id-" + name, state: glusterd.VolumeStarted, layout: layout{replica: 1}, options: map[string]string{}}
+	v := &fakeVolume{name: name, id: "id-" + name, state: glusterd.VolumeStarted, options: map[string]string{}}
+	v.layout.replica = 1
 	for _, node := range slices.Sorted(maps.Keys(w.gluster.nodes))[:1] {
 		n := w.gluster.nodes[node]
 		v.bricks = append(v.bricks, &fakeBrick{node: n, path: "/m/wwn-10/somewhere", running: true})
@@ -138,7 +140,8 @@ func TestByHand_peers(t *testing.T) {
 	p = w.settle()
 	w.wantChanged(p, "node/"+node, "", "")
 	speaker := w.gluster.nodes["c-glusterd-n1"]
-	w.gluster.nodes["x"] = &fakeNode{name: "x", address: "10.0.9.9", uuid: "uuid-x", pool: speaker.pool, up: true, version: speaker.version}
+	x := &fakeNode{name: "x", address: "10.0.9.9", uuid: "uuid-x", pool: speaker.pool, up: true}
+	x.version, w.gluster.nodes["x"] = speaker.version, x
 	p = w.sees()
 	w.wantChanged(p, "peer/10.0.9.9", api.VerdictSkip, "no StorageNode")
 }
@@ -171,7 +174,8 @@ func TestByHand_brickRemoved(t *testing.T) {
 		}
 	}
 	v := w.vol("v")
-	if s := v.Status; s.State != api.ResourceDegraded || s.Lost == "" || len(s.Bricks) != 3 || s.Bricks[2].Membership != api.BrickRemoved {
+	s := v.Status
+	if s.State != api.ResourceDegraded || s.Lost == "" || len(s.Bricks) != 3 || s.Bricks[2].Membership != drift.Removed {
 		t.Fatalf("%+v", s)
 	}
 	if api.LossWord(&v.Status.ResourceStatus) == "" {
@@ -179,7 +183,7 @@ func TestByHand_brickRemoved(t *testing.T) {
 	}
 	f.bricks, f.layout.replica = append(f.bricks, gone), 3 // it is put back
 	w.sees()
-	if s := w.vol("v").Status; s.State != api.ResourceOnline || s.Lost != "" || s.Bricks[2].Membership != api.BrickMember {
+	if s := w.vol("v").Status; s.State != api.ResourceOnline || s.Lost != "" || s.Bricks[2].Membership != drift.Member {
 		t.Errorf("put back: %+v", s)
 	}
 }
@@ -200,13 +204,13 @@ func TestByHand_brickAccepted(t *testing.T) {
 	metav1.SetMetaDataAnnotation(&v.ObjectMeta, api.AnnotationRecreate, api.LossWord(&v.Status.ResourceStatus))
 	w.sees()
 	w.sees()
-	if s := w.vol("v").Status; s.State != api.ResourceOnline || s.Lost != "" || len(s.Bricks) != 3 ||
+	if s := w.vol("v").Status; s.State != api.ResourceOnline || s.Lost != "" || len(s.Bricks) != 6 ||
 		!meta.IsStatusConditionTrue(s.Conditions, api.ResourcePresent) {
 		t.Errorf("%+v", s)
 	}
 	w.settle()
-	if left := w.vol("v").Status.LeftBricks; len(left) != 3 || !slices.Contains(left, "n4:/m/wwn-40/v.1") {
-		t.Errorf("left: %v", left)
+	if bricks := w.vol("v").Status.Bricks; len(bricks) != 6 || bricks[5].Membership != drift.Left {
+		t.Errorf("left: %+v", bricks)
 	}
 	if dirs := w.gluster.nodes["c-glusterd-n4"].stores["wwn-40"].dirs; len(dirs) != 1 {
 		t.Errorf("the data in a brick that somebody took out is gone: %v", dirs)
@@ -220,7 +224,8 @@ func TestByHand_brickAdded(t *testing.T) {
 	for i := range 3 {
 		n := w.gluster.nodes["c-glusterd-n"+itoa(i+4)]
 		b := &fakeBrick{node: n, path: "/elsewhere/b" + itoa(i), running: true}
-		n.stores["/elsewhere"] = &fakeStore{name: "/elsewhere", path: "/elsewhere", size: 100 * gib, dirs: map[string]string{b.path: f.id}}
+		s := &fakeStore{name: "/elsewhere", path: "/elsewhere", size: 100 * gib}
+		s.dirs, n.stores["/elsewhere"] = map[string]string{b.path: f.id}, s
 		f.bricks = append(f.bricks, b)
 	}
 	for range 3 {
@@ -250,9 +255,13 @@ func (w *world) agentsReport() {
 
 // TestDrift_lag: a brick that Holdfast replaced, and had not seen replaced yet, was not removed by anybody else.
 func TestDrift_lag(t *testing.T) {
-	old := []api.VolumeBrick{{Node: "n1", Path: "/s/v.1", Membership: api.BrickMember}, {Node: "n2", Path: "/s/v.1", Membership: api.BrickMember}}
-	now := []drift.Brick{{Names: []string{"n1"}, Path: "/s/v.1", Own: true}, {Names: []string{"n3"}, Path: "/s/v.1", Own: true}}
-	if are, removed := drift.Bricks(old, now, false); len(removed) > 0 || are[1] != api.BrickMember {
+	old := []api.VolumeBrick{
+		{Node: "n1", Path: "/s/v.1", Membership: drift.Member}, {Node: "n2", Path: "/s/v.1", Membership: drift.Member},
+	}
+	now := []drift.Brick{
+		{Names: []string{"n1"}, Path: "/s/v.1", Own: true}, {Names: []string{"n3"}, Path: "/s/v.1", Own: true},
+	}
+	if are, removed := drift.Bricks(old, now, false); len(removed) > 0 || are[1] != drift.Member {
 		t.Errorf("a brick that Holdfast replaced: %v, %v", are, removed)
 	}
 }

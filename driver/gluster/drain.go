@@ -120,7 +120,7 @@ func (p *planner) followDrain(v *volume, movers []*mover) {
 	}
 	foreign := slices.ContainsFunc(t.Bricks, func(name string) bool { return !wanted(name) })
 	switch {
-	case foreign && len(movers) == 0 && v.pool.Brick(first(t.Bricks)) == nil: // an old one that was committed
+	case foreign && len(movers) == 0 && v.pool.Brick(t.Bricks[0]) == nil: // an old one that was committed
 	case foreign && v.declared == nil:
 		p.awaitMovers(v, movers, "it is drained by hand")
 	case foreign:
@@ -133,11 +133,4 @@ func (p *planner) followDrain(v *volume, movers []*mover) {
 	default:
 		p.command(glusterd.VerbRemoveStop, v.name, params, api.RiskNone, "%s", fmt.Sprintf("%d files could not be moved (%s): it is tried again", t.Failures, t.State))
 	}
-}
-
-func first(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return names[0]
 }

@@ -69,9 +69,11 @@ func (p *planner) findLost(v *volume) (other *volume) {
 func (p *planner) record(v *volume) {
 	v.status.ID, v.status.Lost = v.pool.ID, drift.ID(v.removed)
 	if len(v.removed) > 0 {
-		why, _ := drift.Removed(v.name, v.removed)
-		p.setCondition(v, metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionFalse, Reason: api.ReasonDeletedOutside,
-			Message: words.Cut(why, maxText)})
+		why, _ := drift.RemovedText(v.name, v.removed)
+		p.setCondition(v, metav1.Condition{
+			Type: api.ResourcePresent, Status: metav1.ConditionFalse, Reason: api.ReasonDeletedOutside,
+			Message: words.Cut(why, maxText),
+		})
 	} else if meta.FindStatusCondition(v.status.Conditions, api.ResourcePresent) != nil {
 		p.setCondition(v, metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionTrue, Reason: api.ReasonPresent})
 	}
@@ -81,7 +83,7 @@ func (p *planner) record(v *volume) {
 func (v *volume) accept() {
 	v.status.ID, v.status.Bricks, v.status.Capacity, v.status.Limit, v.status.Options = "", nil, nil, nil, nil
 	v.status.Layout, v.status.Source, v.status.Backups, v.status.Conditions, v.status.Lost = "", "", nil, nil, ""
-	v.status.OptionsSum, v.status.LeftBricks, v.was = "", nil, nil
+	v.was = nil
 	v.status.State, v.status.Served = api.ResourcePending, false
 }
 

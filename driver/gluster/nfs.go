@@ -22,13 +22,18 @@ func (p *planner) chooseNFS() {
 	if p.seen != nil {
 		reports = p.seen.NFS
 	}
-	p.nfs = nfs.Choose(p.view, nfs.Storage{FSAL: "gluster", Cannot: p.cannotExport, Lines: glusterLines, State: p.exportState, Stays: p.nfsStays}, able, reports, p.now)
+	storage := nfs.Storage{
+		FSAL: "gluster", Cannot: p.cannotExport, Lines: glusterLines, State: p.exportState, Stays: nodeStays(p),
+	}
+	p.nfs = nfs.Choose(p.view, storage, able, reports, p.now)
 }
 
-// nfsStays says whether the node of a server is declared: it serves also while the node's glusterd does not.
-func (p *planner) nfsStays(d *api.Daemon) bool {
-	n := p.nodeNamed(d.Spec.ID)
-	return n != nil && n.Node != nil && n.leaving == "" && n.hostName() == d.Spec.Host
+// nodeStays says whether the node of a server is declared: it serves also while the node's glusterd does not.
+func nodeStays(p *planner) func(*api.Daemon) bool {
+	return func(d *api.Daemon) bool {
+		n := p.nodeNamed(d.Spec.ID)
+		return n != nil && n.Node != nil && n.leaving == "" && n.hostName() == d.Spec.Host
+	}
 }
 
 func glusterLines(e *api.NFSExport, at nfs.Place) []string {

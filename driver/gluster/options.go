@@ -1,7 +1,6 @@
 package gluster
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -12,11 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// optionAllow has who may mount a volume; allowAll is everybody, as without the option.
-const (
-	optionAllow = "auth.allow"
-	allowAll    = "*"
-)
+// optionAllow has who may mount a volume.
+const optionAllow = "auth.allow"
 
 // safeOptions are those that differ from GlusterFS's own defaults. With cluster.lookup-optimize, clients trust the layout of a
 // directory as soon as one node has done its part of a rebalance or a drain, and do not find files that others have not come to
@@ -50,45 +46,19 @@ func (p *planner) setOptions() {
 		if v.declared == nil || v.pool == nil || v.refusal != "" || v.declared.DeletionTimestamp != nil {
 			continue
 		}
-		want, set, reset := p.wantedOptions(v), map[string]string{}, map[string]string{}
-		for name, value := range want {
-			if have, ok := v.pool.Options[name]; !ok || have != value {
-				set[name] = value
-			}
-		}
-		names := slices.Collect(maps.Keys(want))
-		for _, name := range v.status.Options {
-			if _, ok := v.pool.Options[name]; ok && !slices.Contains(names, name) {
-				reset[name] = ""
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		v.status.Options = names
-		v.narrowed = narrows(v.pool.Options, set)
+		want := p.wantedOptions(v)
+		set, reset, byHand, notes := drift.Options(v.status.Options, want, v.pool.Options)
+		v.status.Options = notes
+		v.narrowed = drift.Narrows(v.pool.Options[optionAllow], set[optionAllow])
 		if v.unset = len(set) > 0; v.unset {
 			why := "declared otherwise: " + words.Few(slices.Sorted(maps.Keys(set)))
-			if v.status.OptionsSum == drift.Sum(want) { // all of them were set before
-				p.outside[glusterd.VerbSet+" "+v.name], why = true, drift.Options(set, v.pool.Options)
+			if byHand != "" {
+				p.outside[glusterd.VerbSet+" "+v.name], why = true, byHand
 			}
 			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", why)
-		} else {
-			v.status.OptionsSum = drift.Sum(want)
 		}
 		if len(reset) > 0 {
 			p.command(glusterd.VerbReset, v.name, reset, api.RiskNone, "%s", "not declared any more: "+words.Few(slices.Sorted(maps.Keys(reset))))
 		}
 	}
-}
-
-// narrows says whether one of the options to be set takes from somebody what the volume gives them now.
-func narrows(have, set map[string]string) bool {
-	want, ok := set[optionAllow]
-	if !ok || want == allowAll {
-		return false
-	}
-	may := strings.Split(want, ",")
-	return slices.ContainsFunc(strings.Split(cmp.Or(have[optionAllow], allowAll), ","), func(who string) bool {
-		return !slices.Contains(may, strings.TrimSpace(who))
-	})
 }

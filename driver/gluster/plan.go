@@ -67,7 +67,8 @@ type planner struct {
 func newPlanner(view *engine.View, now time.Time, w waits.Waits) *planner {
 	p := &planner{
 		view: view, now: now, waits: w.OrDefault(), cluster: view.Cluster, have: view.DaemonsByName(), hosts: view.HostsByName(),
-		stopped: map[string]bool{}, again: map[string]string{}, kept: map[string]string{}, outside: map[string]bool{}, plan: &engine.Plan{},
+		stopped: map[string]bool{}, again: map[string]string{}, kept: map[string]string{}, plan: &engine.Plan{},
+		outside: map[string]bool{},
 	}
 	if p.seen, _ = view.System.(*Observation); p.seen == nil {
 		p.seen = &Observation{}
@@ -84,13 +85,6 @@ var commandReasons = map[string]api.Reason{
 	glusterd.VerbDetach: api.ReasonRemoving, glusterd.VerbStop: api.ReasonDeleting, glusterd.VerbDelete: api.ReasonDeleting,
 	glusterd.VerbRebalance: api.ReasonMovingData, glusterd.VerbRemoveStart: api.ReasonMovingData, glusterd.VerbReplace: api.ReasonMovingData,
 	glusterd.VerbRemoveStop: api.ReasonBackInUse, glusterd.VerbRemoveCommit: api.ReasonRemoving, glusterd.VerbDropBrick: api.ReasonRemoving,
-}
-
-func (p *planner) reasonFor(verb, object string) api.Reason {
-	if p.outside[verb+" "+object] {
-		return api.ReasonChangedOutside
-	}
-	return cmp.Or(commandReasons[verb], api.ReasonDeclared)
 }
 
 // command asks the speaker for something.
@@ -115,10 +109,14 @@ func (p *planner) commandOf(n *node, verb, object string, params map[string]stri
 		p.decide(api.VerdictWait, api.ReasonDependencyNotReady, about, "%s: %s", reason, p.hold(by, object))
 		return
 	}
+	why := cmp.Or(commandReasons[verb], api.ReasonDeclared)
+	if p.outside[verb+" "+object] {
+		why = api.ReasonChangedOutside
+	}
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
 		Verb: verb, Object: object, Params: params, Daemon: n.daemon.Name, Line: line, Reason: fmt.Sprintf(format, args...), Risk: risk,
 	})
-	p.decide(api.VerdictDo, p.reasonFor(verb, object), about, "%s", reason)
+	p.decide(api.VerdictDo, why, about, "%s", reason)
 }
 
 // line is what a command is about. Volumes, nodes and leftovers do not depend on each other.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -182,7 +183,7 @@ func (p *planner) raiseOpVersion() {
 		}
 	}
 	for _, v := range r.Pool.Volumes {
-		if v.State == glusterd.VolumeStarted && unsound(&v) != "" {
+		if v.State == glusterd.VolumeStarted && sets.Unsound(&v) != "" {
 			return
 		}
 	}

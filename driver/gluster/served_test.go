@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
-// TestServed_property: no change of a Volume, an export, a StorageNode or an option of the cluster takes an export from its clients.
+// TestServed_property: no change of a Volume, an export, a StorageNode or an option of the cluster
+// takes an export from its clients.
 func TestServed_property(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
@@ -43,7 +44,8 @@ func TestServed_property(t *testing.T) {
 func (w *nfsWorld) changeSpec(t *rapid.T) (what string) {
 	v, n := &w.vol("v").Spec, &w.nodes[rapid.IntRange(0, 2).Draw(t, "node")]
 	w.vol("v").Generation++
-	switch what = rapid.SampledFrom([]string{"size", "options", "auth", "durability", "device", "excluded", "cluster", "pseudo"}).Draw(t, "what"); what {
+	all := []string{"size", "options", "auth", "durability", "device", "excluded", "cluster", "pseudo"}
+	switch what = rapid.SampledFrom(all).Draw(t, "what"); what {
 	case "size":
 		v.Size = resource.MustParse(rapid.SampledFrom([]string{"5Gi", "20Gi", "900Gi"}).Draw(t, "size"))
 	case "options":
@@ -87,8 +89,12 @@ func TestServed_glusterdDown(t *testing.T) {
 // withoutNFS is what a plan has beside NFS, which the world does not know.
 func withoutNFS(p *engine.Plan) *engine.Plan {
 	rest := *p
-	rest.Daemons = slices.DeleteFunc(slices.Clone(p.Daemons), func(c engine.DaemonChange) bool { return c.Daemon.Spec.Type == ganesha.Type })
-	rest.Commands = slices.DeleteFunc(slices.Clone(p.Commands), func(c engine.Command) bool { return c.Verb == ganesha.VerbReload })
+	rest.Daemons = slices.DeleteFunc(slices.Clone(p.Daemons), func(c engine.DaemonChange) bool {
+		return c.Daemon.Spec.Type == ganesha.Type
+	})
+	rest.Commands = slices.DeleteFunc(slices.Clone(p.Commands), func(c engine.Command) bool {
+		return c.Verb == ganesha.VerbReload
+	})
 	rest.Resources = slices.DeleteFunc(slices.Clone(p.Resources), func(c engine.ResourceChange) bool {
 		_, export := c.Resource.(*api.NFSExport)
 		return export

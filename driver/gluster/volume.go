@@ -29,6 +29,7 @@ type volume struct {
 	zones    string            // that bricks of a set share a zone, which the nodes' zones could avoid or are to
 	other    string            // the identity of another one that the pool has by its name
 	removed  []api.VolumeBrick // bricks that were removed outside Holdfast, and that nobody has accepted yet
+	left     []api.VolumeBrick // those that somebody has accepted
 	was      []api.VolumeBrick // the bricks that were recorded of it
 }
 

@@ -24,8 +24,8 @@ type export struct {
 // maxID is above all numbers that NFS-Ganesha takes for an export.
 const maxID = 1 << 16
 
-// served says of each export why it cannot be served, or nothing where it can. Of two with one pseudo path that one has it which clients
-// mount by it already, or the older one.
+// served says of each export why it cannot be served, or nothing where it can. Of two with one
+// pseudo path that one has it which clients mount by it already, or the older one.
 func (s *Server) served() map[string]*export {
 	plans := map[string]*export{}
 	byAge := slices.Clone(s.Exports)
@@ -46,8 +46,11 @@ func (s *Server) served() map[string]*export {
 			continue
 		}
 		pseudos[e.PseudoOf()] = e.Name
+		if x.id == 0 && x.waits != "" {
+			continue // what it waits for does not wait for it
+		}
 		if x.id == 0 || e.Status.Path != "" && e.Status.Path != e.Spec.Path {
-			x.id = freeID(ids, string(e.UID)+e.Spec.Path)
+			x.id = freeID(ids, e.Name+"\n"+e.Spec.Filesystem+e.Spec.Volume+"\n"+e.Spec.Path)
 		}
 		x.path = e.Spec.Path
 	}
@@ -62,8 +65,11 @@ func mounted(e *api.NFSExport) int {
 	return 1
 }
 
-// freeID takes a number that no export has. It follows from what the export is, so that hardly ever an export gets the number
-// that another one had: clients would reach into it by the files that they had open in the other one.
+// freeID takes a number that no export has. It follows from what the export is, so that hardly ever
+// an export gets the number that another one had: clients would reach into it by the files that
+// they had open in the other one. One that is declared again gets the number that it had: by host
+// and number, NFS-Ganesha ends the session that an earlier server left in an MDS, which would keep
+// the files from it for a minute and more.
 func freeID(taken map[int32]bool, of string) int32 {
 	h := fnv.New32a()
 	h.Write([]byte(of))

@@ -93,17 +93,20 @@ func Choose(view *engine.View, storage Storage, able []Place, reports map[string
 	return s
 }
 
-// staying are the places that can, and those of servers that run and may stay: clients lose what they have mounted when a server moves, so
-// that it does not because a node is changed, or its daemon is started again.
+// staying are the places that can, and those of servers that run and may stay: clients lose what
+// they have mounted when a server moves, so that it does not because a node is changed, or its
+// daemon is started again.
 func (s *Server) staying(able []Place) []Place {
 	able = slices.Clone(able)
 	for i := range s.view.Daemons {
 		d := &s.view.Daemons[i]
-		if d.Spec.Type != ganesha.Type || d.DeletionTimestamp != nil || d.Status.State != api.DaemonRunning || s.hosts[d.Spec.Host].ModeOf() != api.HostActive {
+		h := s.hosts[d.Spec.Host]
+		serves := d.Spec.Type == ganesha.Type && d.DeletionTimestamp == nil && d.Status.State == api.DaemonRunning
+		if !serves || h == nil || h.ModeOf() != api.HostActive {
 			continue
 		}
 		there := slices.ContainsFunc(able, func(at Place) bool { return at.Node == d.Spec.ID })
-		if h := s.hosts[d.Spec.Host]; !there && h != nil && h.AgentHeard() && s.storage.Stays(d) {
+		if !there && h.AgentHeard() && s.storage.Stays(d) {
 			able = append(able, Place{Node: d.Spec.ID, Host: d.Spec.Host, Address: d.Spec.Parameters[ganesha.ParamAddress]})
 		}
 	}

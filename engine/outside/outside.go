@@ -40,16 +40,20 @@ func Changes(decisions []api.Decision) (all []api.OutsideChange) {
 	return all[:min(len(all), maxChanges)]
 }
 
-// Note writes the condition InSync of an object, by what decisions say of it. While the storage system does not answer, and of an object of
-// which nothing was ever changed so, nothing is written.
-func Note(conditions *[]metav1.Condition, generation int64, object string, decisions []api.Decision, answers bool, now time.Time) {
+// Note writes the condition InSync of an object, by what decisions say of it. While the storage
+// system does not answer, and of an object of which nothing was ever changed so, nothing is
+// written.
+func Note(
+	conditions *[]metav1.Condition, generation int64, object string, decisions []api.Decision, answers bool, now time.Time,
+) {
 	c := metav1.Condition{
 		Type: api.ClusterInSync, Status: metav1.ConditionTrue, Reason: asDeclared, ObservedGeneration: generation,
 		LastTransitionTime: metav1.Time{Time: now.Truncate(time.Second)},
 	}
 	for _, d := range decisions {
 		if d.Object == object && d.Reason == api.ReasonChangedOutside {
-			c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(api.ReasonChangedOutside), words.Cut(d.Message, maxMessage)
+			c.Status, c.Reason = metav1.ConditionFalse, string(api.ReasonChangedOutside)
+			c.Message = words.Cut(d.Message, maxMessage)
 			break
 		}
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,9 @@ const exportsYAML = "---\napiVersion: holdfast.io/v1alpha1\nkind: NFSExport\nmet
 
 const otherExportYAML = "---\napiVersion: holdfast.io/v1alpha1\nkind: NFSExport\nmetadata: {name: other}\nspec: {cluster: ceph, filesystem: home, squash: None}\n"
 
-// TestFilesystemServes changes a filesystem that is exported by NFS, deletes one of its exports, and declares it again while it is being
-// deleted: the NFS server serves the export all the while, as the same process.
+// TestFilesystemServes changes a filesystem that is exported by NFS, deletes one of its exports,
+// and declares it again while it is being deleted: the NFS server serves the export all the while,
+// as the same process.
 func TestFilesystemServes(t *testing.T) {
 	begin(t)
 	b := newBed(t, 3, 1)
@@ -61,7 +63,7 @@ func (b *bed) servesUntil(export string, server *api.Daemon, what string, is fun
 
 func (b *bed) declaredAgain(server *api.Daemon, placed []string) {
 	all := filesystemYAML(append(placed, "dataPools: [{}, {name: cold}]", "activeMDS: 2")...) + exportsYAML
-	for _, pause := range []time.Duration{0, 1500 * time.Millisecond, 3 * time.Second, 8 * time.Second} {
+	for _, pause := range []time.Duration{0, 2 * time.Second} {
 		b.Lab.Host(1).Run(b, b.Context(), kubectl, "--kubeconfig", "/var/lib/holdfast/admin.kubeconfig", "delete", "filesystem/home", "nfsexport/home", "--wait=false")
 		start := time.Now()
 		was := ""
@@ -88,6 +90,10 @@ func (b *bed) declaredAgain(server *api.Daemon, placed []string) {
 			}
 			if text != was {
 				b.Logf("%.1f s: %s", time.Since(start).Seconds(), text)
+				b.Logf("id %d, sessions %v", e.Status.ExportID, regexp.MustCompile(`"(entity_name|state|uuid|request_load_avg)": [^,]*|id": [0-9]+|client\.[0-9]+`).FindAllString(b.ceph("tell", "mds.home:0", "session", "ls"), -1))
+				h := b.hostNamed("h1")
+				out, err := h.Try(b.Context(), "bash", "-c", "cat /run/holdfast/default.ceph-nfs-h1/readings/* | tail -n 8; ls -la /var/log/holdfast /var/lib/holdfast/agent/daemons/default.ceph-nfs-h1; tail -n 15 /var/lib/holdfast/agent/daemons/default.ceph-nfs-h1/*log* /var/log/holdfast/*nfs*")
+				b.Logf("%v %s", err, out)
 			}
 			was = text
 		}

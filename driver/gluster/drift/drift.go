@@ -1,8 +1,9 @@
-// Package drift compares what a GlusterFS pool has with what Holdfast made there: who used 'gluster' by hand is told what was found, before
-// anything is put back. It is pure.
+// Package drift compares what a GlusterFS pool has with what Holdfast made there: who used
+// 'gluster' by hand is told what was found, before anything is put back. It is pure.
 package drift
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -14,27 +15,66 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// Sum tells options that were all set from others.
-func Sum(options map[string]string) string {
-	h := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(options)) {
-		fmt.Fprintf(h, "%s=%s\n", name, options[name])
+// longest is how long a value may be to be written down as it is.
+const longest = 256
+
+// note is an option that was seen set, for a status.
+func note(name, value string) string {
+	if len(value) > longest {
+		value = sum(value)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	return name + "=" + value
 }
 
-// Options says what was found of options that are to be set again.
-func Options(set, have map[string]string) string {
+func sum(text string) string {
+	h := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(h[:8])
+}
+
+// Options says which options are to be set and reset, by those that were noted in a status, and what is noted next.
+// byHand says what was found of those that had the wanted value, and have another one now.
+func Options(noted []string, want, have map[string]string) (
+	set, reset map[string]string, byHand string, notes []string,
+) {
+	set, reset = map[string]string{}, map[string]string{}
 	var found []string
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		if value, ok := have[name]; ok {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		value, ok := have[name]
+		had := slices.Contains(noted, note(name, want[name]))
+		switch {
+		case ok && value == want[name]:
+			notes = append(notes, note(name, value))
+			continue
+		case had && ok:
 			found = append(found, fmt.Sprintf("%s was set to %s", name, value))
-		} else {
+		case had:
 			found = append(found, name+" was reset")
 		}
+		set[name] = want[name]
+		notes = append(notes, map[bool]string{true: note(name, want[name]), false: name}[had])
 	}
-	return words.Few(found) + " outside Holdfast: set back as declared"
+	for _, old := range noted {
+		name, _, _ := strings.Cut(old, "=")
+		if _, wanted := want[name]; !wanted && have[name] != "" {
+			reset[name], notes = "", append(notes, old)
+		}
+	}
+	slices.Sort(notes)
+	if len(found) > 0 {
+		byHand = words.Few(found) + " outside Holdfast: set back as declared"
+	}
+	return set, reset, byHand, notes
 }
+
+// How a brick belongs to its volume, as Membership of a VolumeBrick says.
+const (
+	Member = "Member"
+	// Added: somebody added it outside Holdfast. It is a Member once the spec of the Volume was changed.
+	Added = "Added"
+	// Removed: somebody removed it outside Holdfast, and no user has accepted that yet. Left: a
+	// user has. Holdfast leaves both alone: what is in them may be nowhere else.
+	Removed, Left = "Removed", "Left"
+)
 
 // Brick is a brick that a volume of the pool has now.
 type Brick struct {
@@ -45,11 +85,14 @@ type Brick struct {
 	Own bool
 }
 
-func (b *Brick) is(was *api.VolumeBrick) bool { return was.Path == b.Path && slices.Contains(b.Names, was.Node) }
+func (b *Brick) is(was *api.VolumeBrick) bool {
+	return was.Path == b.Path && slices.Contains(b.Names, was.Node)
+}
 
-// Bricks says of each brick whether it is a member, or was added outside Holdfast, and which bricks were removed, by what was recorded
-// the last time. accepted says that the spec was changed since: somebody looked at what was added.
-func Bricks(recorded []api.VolumeBrick, now []Brick, accepted bool) (are []api.BrickMembership, removed []api.VolumeBrick) {
+// Bricks says of each brick whether it is a member, or was added outside Holdfast, and which bricks
+// were removed, by what was recorded the last time. accepted says that the spec was changed since:
+// somebody looked at what was added.
+func Bricks(recorded []api.VolumeBrick, now []Brick, accepted bool) (are []string, removed []api.VolumeBrick) {
 	members, planned := 0, 0
 	replaced := 0 // by Holdfast, which may not have seen that yet
 	for i := range now {
@@ -62,11 +105,14 @@ func Bricks(recorded []api.VolumeBrick, now []Brick, accepted bool) (are []api.B
 		if was.Membership == "" {
 			planned++
 			continue
+		} else if was.Membership == Left {
+			continue
 		}
 		members++
 		if !slices.ContainsFunc(now, func(b Brick) bool { return b.is(was) }) {
 			gone := *was
-			gone.Membership, gone.Online, gone.Message = api.BrickRemoved, false, "it was removed from the volume outside Holdfast"
+			gone.Membership, gone.Online = Removed, false
+			gone.Message = "it was removed from the volume outside Holdfast"
 			removed = append(removed, gone)
 		}
 	}
@@ -77,12 +123,12 @@ func Bricks(recorded []api.VolumeBrick, now []Brick, accepted bool) (are []api.B
 		b := &now[i]
 		at := slices.IndexFunc(recorded, func(was api.VolumeBrick) bool { return b.is(&was) })
 		switch {
-		case at >= 0 && recorded[at].Membership == api.BrickAdded && !accepted:
-			are = append(are, api.BrickAdded)
+		case at >= 0 && recorded[at].Membership == Added && !accepted:
+			are = append(are, Added)
 		case at < 0 && members > 0 && planned == 0 && !b.Own:
-			are = append(are, api.BrickAdded)
+			are = append(are, Added)
 		default:
-			are = append(are, api.BrickMember)
+			are = append(are, Member)
 		}
 	}
 	return are, removed
@@ -93,11 +139,12 @@ func ID(removed []api.VolumeBrick) string {
 	if len(removed) == 0 {
 		return ""
 	}
-	all := map[string]string{}
+	var all []string
 	for _, b := range removed {
-		all[b.Node+":"+b.Path] = ""
+		all = append(all, b.Node+":"+b.Path)
 	}
-	return "bricks-" + Sum(all)
+	slices.Sort(all)
+	return "bricks-" + sum(strings.Join(all, "\n"))
 }
 
 // Names are bricks for people.
@@ -109,11 +156,12 @@ func Names(bricks []api.VolumeBrick) string {
 	return words.Few(names)
 }
 
-// Removed says that bricks are gone, and what a user can do.
-func Removed(volume string, removed []api.VolumeBrick) (why, next string) {
+// RemovedText says that bricks are gone, and what a user can do.
+func RemovedText(volume string, removed []api.VolumeBrick) (why, next string) {
 	why = fmt.Sprintf("removed from volume %s outside Holdfast: %s", volume, Names(removed))
-	next = fmt.Sprintf("copy what you need from there, or put them back with 'gluster volume add-brick'; Holdfast changes no bricks of the "+
-		"volume until then, or until 'holdfast recreate volume %s --lost %s' accepts it", volume, ID(removed))
+	next = fmt.Sprintf("copy what you need from there, or put them back with 'gluster volume add-brick'; Holdfast "+
+		"changes no bricks of the volume until then, or until 'holdfast recreate volume %s --lost %s' accepts it",
+		volume, ID(removed))
 	return why, next
 }
 
@@ -121,4 +169,19 @@ func Removed(volume string, removed []api.VolumeBrick) (why, next string) {
 func Own(volume, store, path string) bool {
 	name, found := strings.CutPrefix(path, store+"/"+volume+".")
 	return store != "" && found && name != "" && strings.Trim(name, "0123456789") == ""
+}
+
+// allowAll is who may mount a volume without a word on it: everybody.
+const allowAll = "*"
+
+// Narrows says whether a wanted list of those who may mount a volume, where there is one, takes that
+// from somebody who may now.
+func Narrows(have, want string) bool {
+	if want == "" || want == allowAll {
+		return false
+	}
+	may := strings.Split(want, ",")
+	return slices.ContainsFunc(strings.Split(cmp.Or(have, allowAll), ","), func(who string) bool {
+		return !slices.Contains(may, strings.TrimSpace(who))
+	})
 }
