@@ -2,9 +2,11 @@ package gluster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -101,4 +103,43 @@ func withoutNFS(p *engine.Plan) *engine.Plan {
 	})
 	rest.Remove = nil
 	return &rest
+}
+
+// TestServed_pseudo: an export that is served keeps its pseudo path when an older one wants it.
+func TestServed_pseudo(t *testing.T) {
+	w := newNFSWorld(t)
+	w.export("e", "v")
+	w.export("f", "v")
+	w.settle()
+	w.exports["e"].Generation++
+	w.exports["e"].Spec.Pseudo = "/f"
+	w.settle()
+	w.wants("f", api.ResourceOnline, "", "c-nfs-n1")
+	w.wants("e", api.ResourcePending, "NFSExport f has the pseudo path /f already", "c-nfs-n1")
+}
+
+// TestServed_again: an export that is declared again has the number that it had. While its volume is being
+// deleted it has none, and the volume does not wait for it.
+func TestServed_again(t *testing.T) {
+	w := newNFSWorld(t)
+	w.export("e", "v")
+	w.settle()
+	id := w.exports["e"].Status.ExportID
+	w.export("e", "v").UID = "another"
+	w.settle()
+	if got := w.exports["e"].Status.ExportID; got != id {
+		t.Errorf("it was %d, and is %d", id, got)
+	}
+	w.export("e", "v")
+	w.vol("v").DeletionTimestamp = &metav1.Time{Time: w.now}
+	for range 3 {
+		w.agents()
+		w.round()
+		if s := w.exports["e"].Status; s.ExportID != 0 || s.State != api.ResourcePending {
+			t.Fatalf("%+v", s)
+		}
+	}
+	if text := w.vol("v").Status.Message; strings.Contains(text, "NFSExport") {
+		t.Error(text)
+	}
 }
