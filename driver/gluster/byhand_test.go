@@ -252,16 +252,3 @@ func (w *world) agentsReport() {
 		d.Status.Report = text
 	}
 }
-
-// TestDrift_lag: a brick that Holdfast replaced, and had not seen replaced yet, was not removed by anybody else.
-func TestDrift_lag(t *testing.T) {
-	old := []api.VolumeBrick{
-		{Node: "n1", Path: "/s/v.1", Membership: drift.Member}, {Node: "n2", Path: "/s/v.1", Membership: drift.Member},
-	}
-	now := []drift.Brick{
-		{Names: []string{"n1"}, Path: "/s/v.1", Own: true}, {Names: []string{"n3"}, Path: "/s/v.1", Own: true},
-	}
-	if are, removed := drift.Bricks(old, now, false); len(removed) > 0 || are[1] != drift.Member {
-		t.Errorf("a brick that Holdfast replaced: %v, %v", are, removed)
-	}
-}
