@@ -75,6 +75,21 @@ func TestByHand_options(t *testing.T) {
 	}
 }
 
+// TestByHand_limit: a limit that somebody changes is set back.
+func TestByHand_limit(t *testing.T) {
+	w := byHand(t, 3)
+	w.vol("v").Spec.SizePolicy = api.SizeEnforced
+	w.settle()
+	f := w.gluster.volumes["v"]
+	limit := f.limit
+	f.limit = 1
+	p := w.sees()
+	w.wantChanged(p, "volume/v", api.VerdictDo, "its limit was changed to 1 bytes outside Holdfast")
+	if f.limit != limit || limit == 0 {
+		t.Errorf("%d, and was %d", f.limit, limit)
+	}
+}
+
 // TestByHand_stopped: a volume that somebody stops is started again, by name.
 func TestByHand_stopped(t *testing.T) {
 	w := byHand(t, 3)
