@@ -33,6 +33,9 @@ func Withdrawn(v *engine.View, p *engine.Plan) (all []string) {
 		if e, ok := r.(*api.NFSExport); ok && !exported(after, e) {
 			all = append(all, object+" is taken from the NFS server: "+p.Planned(r).Common().Message)
 		}
+		if !hasSecrets(v, r) {
+			continue // somebody took its key away, and it gets another one
+		}
 		for _, c := range p.Commands {
 			if kind, _, _ := strings.Cut(object, "/"); c.Line == object && slices.Contains(takes[kind], c.Verb) {
 				all = append(all, fmt.Sprintf("%s: %s: %s", object, c.Verb, c.Reason))
@@ -45,17 +48,17 @@ func Withdrawn(v *engine.View, p *engine.Plan) (all []string) {
 		}
 	}
 	for _, kind := range []string{ganesha.Type, rgw.Type, "ceph-mds", "rbd-mirror"} {
-		if had, left := ofType(v.DaemonsByName(), kind), ofType(after, kind); had > 0 && left == 0 && wanted(v, kind) {
+		if had, left := ofType(v.DaemonsByName(), kind), ofType(after, kind); had > 0 && left == 0 && wanted(v, p, kind) {
 			all = append(all, fmt.Sprintf("no %s of %d is left", kind, had))
 		}
 	}
 	return all
 }
 
-// wanted says whether somebody declares what the daemons of a type are for.
-func wanted(v *engine.View, kind string) bool {
+// wanted says whether somebody declares what the daemons of a type are for, and is not refused.
+func wanted(v *engine.View, p *engine.Plan, kind string) bool {
 	for _, r := range v.Resources {
-		if r.GetDeletionTimestamp() != nil {
+		if r.GetDeletionTimestamp() != nil || p.Refuses(engine.ResourceObject(r)) {
 			continue
 		}
 		of := map[string]string{
@@ -97,6 +100,12 @@ func exported(daemons map[string]*api.Daemon, e *api.NFSExport) bool {
 		}
 	}
 	return false
+}
+
+func hasSecrets(v *engine.View, r api.Resource) bool {
+	return !slices.ContainsFunc(secretsOf(r), func(name string) bool {
+		return name != "" && !slices.ContainsFunc(v.Secrets, func(s engine.SecretInfo) bool { return s.Name == name })
+	})
 }
 
 func secretsOf(r api.Resource) []string {
