@@ -121,21 +121,6 @@ func (p *planner) writeNFS() {
 	}
 }
 
-// nfsReports are what the agents say of the NFS servers.
-func nfsReports(daemons []api.Daemon) map[string]*ganesha.Report {
-	reports := map[string]*ganesha.Report{}
-	for i := range daemons {
-		d := &daemons[i]
-		if d.Spec.Type != ganesha.Type || d.Status.State != api.DaemonRunning {
-			continue
-		}
-		if r, err := ganesha.Parse(d.Status.Report); err == nil && r != nil {
-			reports[d.Name] = r
-		}
-	}
-	return reports
-}
-
 // nfsAdmitted says whether Ceph has the key of a server at a place. One that starts without it ends, and starts again later and later.
 func (p *planner) nfsAdmitted(at nfs.Place) bool {
 	return p.reachable() && p.seen.Entities[nfsPrefix+at.Node]

@@ -177,3 +177,18 @@ func Foresee(seen map[string]*ganesha.Report, after *engine.View, commands []eng
 	}
 	return reports
 }
+
+// Reports are what the agents say of the NFS servers that run.
+func Reports(daemons []api.Daemon) map[string]*ganesha.Report {
+	reports := map[string]*ganesha.Report{}
+	for i := range daemons {
+		d := &daemons[i]
+		if d.Spec.Type != ganesha.Type || d.Status.State != api.DaemonRunning {
+			continue
+		}
+		if r, err := ganesha.Parse(d.Status.Report); err == nil && r != nil {
+			reports[d.Name] = r
+		}
+	}
+	return reports
+}
