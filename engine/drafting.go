@@ -168,7 +168,9 @@ func (p *Plan) PutNode(r ResolvedNode, problems []string, now time.Time) {
 // PutResource adds the status of a resource, if it changes: next is the resource of the view with the status that it shall have. A message
 // that is longer than the API takes, such as one with a storage system's own words, is cut: the status would never be written.
 func (p *Plan) PutResource(was, next api.Resource) {
-	next.Common().Message = words.Cut(next.Common().Message, maxResourceMessage)
+	s := next.Common()
+	s.Message = words.Cut(s.Message, maxResourceMessage)
+	s.Served = s.Served || s.State == api.ResourceOnline || s.State == api.ResourceDegraded
 	if !equality.Semantic.DeepEqual(was, next) {
 		p.Resources = append(p.Resources, ResourceChange{Resource: next})
 	}

@@ -69,3 +69,42 @@ func TestOutside(t *testing.T) {
 		t.Errorf("while nobody answers: %v", s.ChangedOutside)
 	}
 }
+
+// A resource and a node that somebody changed say so, until they are as declared again; not while nobody answers.
+func TestOutside_ofObjects(t *testing.T) {
+	v := viewWithChecks()
+	pool := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 1}}
+	pool.Status.ObservedGeneration = 1
+	node := api.StorageNode{ObjectMeta: metav1.ObjectMeta{Name: "n", Generation: 1}}
+	node.Status.ObservedGeneration = 1
+	v.Resources, v.Nodes = []api.Resource{pool}, []api.StorageNode{node}
+	for _, tt := range []struct {
+		health  string
+		changed bool
+		want    metav1.ConditionStatus
+	}{{"ok", false, ""}, {"ok", true, "False"}, {"", false, "False"}, {"ok", false, "True"}} {
+		p := &Plan{Status: api.StorageStatusStatus{Health: tt.health}}
+		if tt.changed {
+			p.Decide(api.VerdictDo, api.ReasonChangedOutside, "pool/p", "set back")
+			p.Decide(api.VerdictDo, api.ReasonChangedOutside, "node/n", "taken in again")
+		}
+		putStandings(v, p, time.Now())
+		for _, c := range p.Resources {
+			v.Resources[0] = c.Resource
+		}
+		for _, n := range p.Nodes {
+			v.Nodes[0].Status = n.Status
+		}
+		for what, all := range map[string][]metav1.Condition{
+			"pool": v.Resources[0].Common().Conditions, "node": v.Nodes[0].Status.Conditions,
+		} {
+			got := metav1.ConditionStatus("")
+			if c := meta.FindStatusCondition(all, api.ClusterInSync); c != nil {
+				got = c.Status
+			}
+			if got != tt.want {
+				t.Errorf("%+v: InSync of the %s is %q", tt, what, got)
+			}
+		}
+	}
+}

@@ -44,6 +44,10 @@ func Served(s api.ResourceState) bool {
 	return s == api.ResourceOnline || s == api.ResourceDegraded || s == api.ResourceOffline
 }
 
+// WasServed says whether clients could use a resource at any time before: what stands on it stays
+// where it is while it changes. Of a status that an earlier Holdfast wrote the state alone tells.
+func WasServed(s *api.ResourceStatus) bool { return s.Served || Served(s.State) }
+
 // Open are the refusals and waits of the plan that concern the cluster, as sentences: those of its resources do not.
 func (p *Plan) Open() []string {
 	var open []string

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/outside"
 )
 
 // putStandings completes a plan with the conditions Ready, Reconciling and Stalled of all resources and nodes of the view. They follow
@@ -43,7 +44,7 @@ func putStandings(v *View, p *Plan, now time.Time) {
 
 // keepStanding has a status that a driver made anew keep the conditions that are not the driver's, with the times when they changed.
 func keepStanding(next, was *api.ResourceStatus) {
-	for _, kind := range []string{api.ConditionReady, api.ConditionReconciling, api.ConditionStalled} {
+	for _, kind := range []string{api.ConditionReady, api.ConditionReconciling, api.ConditionStalled, api.ClusterInSync} {
 		if c := meta.FindStatusCondition(was.Conditions, kind); c != nil && meta.FindStatusCondition(next.Conditions, kind) == nil {
 			next.Conditions = append(next.Conditions, *c)
 		}
@@ -58,6 +59,7 @@ func resourceConditions(r api.Resource, p *Plan, now time.Time) []metav1.Conditi
 	}
 	conditions := slices.Clone(s.Conditions)
 	api.SetStanding(&conditions, s.ObservedGeneration, resourceStanding(r, p), now)
+	outside.Note(&conditions, s.ObservedGeneration, ResourceObject(r), p.Decisions, p.Status.Health != "", now)
 	return conditions
 }
 
@@ -108,6 +110,7 @@ func putNodeStanding(n *api.StorageNode, p *Plan, now time.Time) {
 	}
 	conditions := slices.Clone(status.Conditions)
 	api.SetStanding(&conditions, status.ObservedGeneration, nodeStanding(n, status, p), now)
+	outside.Note(&conditions, status.ObservedGeneration, NodeObject(n.Name), p.Decisions, p.Status.Health != "", now)
 	switch {
 	case i >= 0:
 		status.Conditions = conditions

@@ -62,8 +62,8 @@ func wipedWith(all []api.Resource, t Target) bool {
 		return false
 	}
 	policy, _, _ := unstructured.NestedString(t.Live.Object, "spec", "deletionPolicy")
-	state := all[i].Common().State
-	return policy == string(api.DeletionWipe) && state != "" && state != api.ResourcePending
+	s := all[i].Common()
+	return policy == string(api.DeletionWipe) && (s.Served || s.State != "" && s.State != api.ResourcePending)
 }
 
 // holder is an object that gives devices to a cluster.

@@ -10,9 +10,8 @@ const FinalizerDaemon = "holdfast.io/daemon"
 // AnnotationStart asks for a daemon that is held back to try again; its value is the time at which that was asked for, RFC 3339.
 const AnnotationStart = "holdfast.io/start-requested"
 
-// AnnotationLeave asks for a daemon to leave its place, as its value says at which time, RFC 3339:
-// another daemon takes its place. An OSD does not leave so: the exclude of its StorageNode or
-// DriveGroup names its device.
+// AnnotationLeave asks for a daemon to leave its place, as its value says at which time, RFC 3339: another daemon
+// takes its place. An OSD does not leave so: the exclude of its StorageNode or DriveGroup names its device.
 const AnnotationLeave = "holdfast.io/leave-requested"
 
 // AnnotationStop has a daemon stay stopped: its value is the time at which that was asked for, RFC

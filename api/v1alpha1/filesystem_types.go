@@ -186,6 +186,9 @@ type FilesystemPoolStatus struct {
 	// ID is its number in Ceph; zero before it is made.
 	// +optional
 	ID int64 `json:"id,omitempty"`
+	// Served is true once all of its placement groups served.
+	// +optional
+	Served bool `json:"served,omitempty"`
 }
 
 // FilesystemList is a list of Filesystems.

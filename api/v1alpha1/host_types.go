@@ -10,14 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelHostname is the label that every Host carries with its own name, or in Kubernetes with its
-// Node's value of the label, so that a StorageNode's nodeSelector can name a machine the same way
-// in both homes.
+// LabelHostname is the label that every Host carries with its own name, or in Kubernetes with its Node's value of the
+// label, so that a StorageNode's nodeSelector can name a machine the same way in both homes.
 const LabelHostname = "kubernetes.io/hostname"
 
-// Host is one machine that runs a Holdfast agent. The agent creates it when it joins and writes its
-// status; the leader alone writes the condition AgentConnected; labels and spec belong to the
-// administrator.
+// Host is one machine that runs a Holdfast agent. The agent creates it when it joins and writes its status; the
+// leader alone writes the condition AgentConnected; labels and spec belong to the administrator.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -62,8 +60,7 @@ type HostMode string
 // The modes of a host.
 const (
 	HostActive HostMode = "Active"
-	// HostMaintenance: daemons are stopped for a while; data stays where it is, and nothing is
-	// rebuilt elsewhere.
+	// HostMaintenance: daemons are stopped for a while; data stays where it is, and nothing is rebuilt elsewhere.
 	HostMaintenance HostMode = "Maintenance"
 	// HostDrain: data and daemons move to other hosts; nothing new is placed here.
 	HostDrain HostMode = "Drain"
@@ -78,8 +75,7 @@ func (h *Host) ModeOf() HostMode {
 	return h.Spec.Mode
 }
 
-// AgentHeard says whether the host's agent is heard. Before anybody has judged it, it counts as
-// heard.
+// AgentHeard says whether the host's agent is heard. Before anybody has judged it, it counts as heard.
 func (h *Host) AgentHeard() bool {
 	_, silent := h.SilentSince()
 	return !silent
@@ -131,9 +127,8 @@ func LocationLabels() []string {
 	return []string{LabelChassis, LabelRack, LabelRow, LabelDatacenter, LabelZone, LabelRegion}
 }
 
-// HostAgentReturned is the message of HostAgentConnected while the agent is heard and was silent
-// before. It is no reason, because tables show that, and a host that is heard is Connected there,
-// whatever was before.
+// HostAgentReturned is the message of HostAgentConnected while the agent is heard and was silent before. It is no
+// reason, because tables show that, and a host that is heard is Connected there, whatever was before.
 const HostAgentReturned = "heard again after a silence"
 
 // ReturnedSince says since when the agent is heard that was silent before; ok is false while it is
@@ -151,8 +146,7 @@ const (
 	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the
 	// storage on the host, which may well be fine while the agent is silent.
 	HostAgentConnected = "AgentConnected"
-	// HostNodeReady says what Kubernetes knows of the node that the host is. Only a host in
-	// Kubernetes has it.
+	// HostNodeReady says what Kubernetes knows of the node that the host is. Only a host in Kubernetes has it.
 	HostNodeReady = "NodeReady"
 	// HostAgentPod says what Kubernetes knows of the agent's pod. Only a host in Kubernetes has it,
 	// while its agent is silent.
@@ -161,8 +155,7 @@ const (
 	HostEncryption = "DeviceEncryption"
 	// HostClockInSync says whether the host's clock agrees with the server's.
 	HostClockInSync = "ClockInSync"
-	// HostSingleMachine says whether one machine alone runs as the host. It is not set before two
-	// did.
+	// HostSingleMachine says whether one machine alone runs as the host. It is not set before two did.
 	HostSingleMachine = "SingleMachine"
 )
 
@@ -271,8 +264,7 @@ type Release string
 // Release is the version of a program or a storage system on the host; empty where there is none.
 func (s *HostStatus) Release(program string) string { return string(s.Packages[program]) }
 
-// ForeignDaemon is a process of a storage system that somebody else than Holdfast runs, as /proc
-// shows it.
+// ForeignDaemon is a process of a storage system that somebody else than Holdfast runs, as /proc shows it.
 type ForeignDaemon struct {
 	// Type is the program: ceph-mon, ceph-osd …
 	// +kubebuilder:validation:MaxLength=63
@@ -314,13 +306,11 @@ type RuntimeKind string
 const (
 	RuntimeDetached RuntimeKind = "Detached"
 	RuntimeSystemd  RuntimeKind = "Systemd"
-	// RuntimePod: each daemon is a pod of Kubernetes. The end of its process ends all that the
-	// process started.
+	// RuntimePod: each daemon is a pod of Kubernetes. The end of its process ends all that the process started.
 	RuntimePod RuntimeKind = "Pod"
 )
 
-// Device is one block device, known by what stays the same when it is renamed, moved or seen by
-// another kernel.
+// Device is one block device, known by what stays the same when it is renamed, moved or seen by another kernel.
 type Device struct {
 	// ID is the stable identity: "wwn-…", "serial-<model>-<serial>", "partuuid-…" or "file-<path>" for a loop device.
 	// A device with none of them has an ID that starts with "unstable-" and is never available.

@@ -26,8 +26,7 @@ type Plan struct {
 	Status PlanStatus `json:"status,omitempty"`
 }
 
-// PlanSpec is the question. Older command lines planned by themselves, and set the fields of
-// PlanContent.
+// PlanSpec is the question. Older command lines planned by themselves, and set the fields of PlanContent.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Plan cannot be changed: make another one with 'holdfast plan -f'"
 type PlanSpec struct {
 	// Operation says what is done with the objects of the manifest.

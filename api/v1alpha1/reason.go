@@ -143,8 +143,7 @@ var Reasons = map[Reason]string{
 	ReasonMisplaced:    "The storage system has hosts or devices at other places than their labels say, or than a pool needs.",
 }
 
-// NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has
-// to act.
+// NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has to act.
 func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,

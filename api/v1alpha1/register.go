@@ -19,8 +19,7 @@ const (
 	LeaderLease = "leader"
 )
 
-// HostLease is the name of the Lease in SystemNamespace by which the agent of a host shows that it
-// is alive.
+// HostLease is the name of the Lease in SystemNamespace by which the agent of a host shows that it is alive.
 func HostLease(host string) string { return hostLease + host }
 
 const hostLease = "host-"

@@ -117,6 +117,9 @@ type ResourceStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
 	State ResourceState `json:"state,omitempty"`
+	// Served is true once clients could use the resource, whatever its state is later.
+	// +optional
+	Served bool `json:"served,omitempty"`
 	// Message says in a sentence what goes on or is wrong.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

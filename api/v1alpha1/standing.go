@@ -29,9 +29,8 @@ type Standing struct {
 	Message string
 }
 
-// SetStanding sets Ready, Reconciling and Stalled of an object with this generation. What does not
-// change keeps its time. The generation of a status that nobody has written, -1, is 0 in a
-// condition.
+// SetStanding sets Ready, Reconciling and Stalled of an object with this generation. What does not change keeps its
+// time. The generation of a status that nobody has written, -1, is 0 in a condition.
 func SetStanding(conditions *[]metav1.Condition, generation int64, s Standing, now time.Time) {
 	generation = max(generation, 0)
 	set := func(kind string, status metav1.ConditionStatus) {

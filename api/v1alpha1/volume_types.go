@@ -168,11 +168,11 @@ type VolumeStatus struct {
 	// Limit is what clients cannot write beyond, where the size is enforced.
 	// +optional
 	Limit *resource.Quantity `json:"limit,omitempty"`
-	// Options are those that were set by the engine: one of them that is wanted no more is reset.
+	// Options are those that the engine sets, as name=value when they were seen set: one that is wanted no more is reset.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:MaxLength=1024
 	Options []string `json:"options,omitempty"`
 	// Bricks are the places that the data lies in, each set of copies or fragments together, in the volume's own order.
 	// +optional
@@ -219,6 +219,9 @@ type VolumeBrick struct {
 	// Size is how much of the device or directory is promised to it.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
+	// Membership is Added or Removed when a user did that outside Holdfast, Left when its loss was accepted.
+	// +kubebuilder:validation:Enum=Member;Added;Removed;Left
+	Membership string `json:"membership,omitempty"`
 	// Online says that it serves.
 	// +optional
 	Online bool `json:"online,omitempty"`

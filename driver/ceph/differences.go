@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/location"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -181,7 +182,7 @@ func (p *planner) astrayText() string {
 	}
 	return fmt.Sprintf("CRUSH locations differ from the labels: %s; Holdfast moves no host that has data. To move "+
 		"one, which starts backfill: %s; or correct the labels", words.Few(hosts), shellMove(p.crushHome(hosts[0]),
-		locationText(locationOf(p.hosts[hosts[0]]))))
+		location.Text(location.Of(p.hosts[hosts[0]]))))
 }
 
 func (p *planner) renamedText() string {

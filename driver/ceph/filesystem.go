@@ -132,9 +132,12 @@ func (p *planner) addPool(x *fsPlan, name string, t api.FilesystemPool) {
 	for _, s := range x.noted {
 		if s.Name == name {
 			plan.id = p.recorded(s.ID)
+			pool.Status.Served = s.Served || !x.Status.Served && engine.Served(x.Status.State)
 		}
 	}
-	pool.Status.State = x.Status.State
+	if pool.Status.State = x.Status.State; x.Status.Served && !pool.Status.Served {
+		pool.Status.State = api.ResourceCreating // it is new, and the filesystem serves without it
+	}
 	x.pools = append(x.pools, plan)
 }
 

@@ -48,7 +48,8 @@ func (p *planner) tellFS(x *fsPlan, s *api.FilesystemStatus) {
 		for _, pool := range x.pools {
 			st := api.FilesystemPoolStatus{Name: pool.Name}
 			if pool.have != nil {
-				st.ID = pool.have.ID
+				state, _ := p.fsPoolState(x, pool)
+				st.ID, st.Served = pool.have.ID, pool.Status.Served && pool.id != 0 || engine.Served(state)
 			}
 			s.Pools = append(s.Pools, st)
 		}
@@ -178,13 +179,16 @@ func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
 	if left := p.groupsLeft(x); left > 0 && state == api.ResourceOnline {
 		state, texts = p.notYet(x), append(texts, words.Plural(left, "subvolume group")+" not made yet")
 	}
+	if state == api.ResourceCreating || state == api.ResourcePending {
+		state = p.notYet(x)
+	}
 	texts = slices.Concat(x.refusals.texts(), x.waits.texts(), []string{failure}, texts)
 	return state, strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
 }
 
 // notYet is the state of what is on its way: to those who use it already it is degraded.
 func (p *planner) notYet(x *fsPlan) api.ResourceState {
-	if neverServed(x.Status.State) {
+	if neverServed(&x.Status.ResourceStatus) {
 		return api.ResourceCreating
 	}
 	return api.ResourceDegraded
@@ -221,7 +225,7 @@ func (p *planner) judgeRanks(x *fsPlan) (state api.ResourceState, texts []string
 	}
 	texts = append(texts, busy...)
 	if len(texts) > 0 {
-		if neverServed(x.Status.State) {
+		if neverServed(&x.Status.ResourceStatus) {
 			return api.ResourceCreating, texts
 		}
 		return api.ResourceOffline, texts

@@ -7,57 +7,13 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/location"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // objectCrush is what decisions on where CRUSH has hosts are about. That of a host would be read as one about its mode.
 const objectCrush = "crush"
-
-// levels are the types of CRUSH's buckets that hosts can be labelled with, the smallest first; levelLabels are their labels.
-var levels, levelLabels = levelsOf(api.LocationLabels())
-
-func levelsOf(labels []string) (levels []string, byLevel map[string]string) {
-	byLevel = map[string]string{}
-	for _, label := range labels {
-		_, level, _ := strings.Cut(label, "/")
-		levels, byLevel[level] = append(levels, level), label
-	}
-	return levels, byLevel
-}
-
-// toRoot are the levels and then the root, which is no label's.
-var toRoot = append(slices.Clone(levels), "root")
-
-// above are those of them that are larger than one.
-func above(level string) []string { return toRoot[slices.Index(toRoot, level)+1:] }
-
-// located says whether a host is labelled with where it is.
-func located(h *api.Host) bool {
-	return slices.ContainsFunc(levels, func(level string) bool { return h.Labels[levelLabels[level]] != "" })
-}
-
-// locationOf is where a host is by its labels: names of buckets by their levels.
-func locationOf(h *api.Host) map[string]string {
-	in := map[string]string{}
-	for _, level := range levels {
-		if name := h.Labels[levelLabels[level]]; name != "" {
-			in[level] = name
-		}
-	}
-	return in
-}
-
-// locationText is a location as Ceph's commands want it, the largest bucket first.
-func locationText(in map[string]string) string {
-	text := "root=" + poolRoot
-	for _, level := range slices.Backward(levels) {
-		if in[level] != "" {
-			text += " " + level + "=" + in[level]
-		}
-	}
-	return text
-}
 
 // planLocations has hosts be in CRUSH where their labels say before anything is on them. One that holds data stays where it is: to move it
 // moves the data, which nobody asked for (docs/decisions/2026-11-23-crush-locations.md).
@@ -72,8 +28,8 @@ func (p *planner) planLocations() {
 		switch {
 		case p.reachable() && p.seen.Crush == nil, !p.reachable() && len(p.have) > 0: // only Ceph can tell
 			p.unplaced[host] = true
-		case there && agrees(b, locationOf(p.hosts[host])):
-		case there && !free(b, locationOf(p.hosts[host])):
+		case there && location.Agrees(b, location.Of(p.hosts[host])):
+		case there && !location.Free(b, location.Of(p.hosts[host])):
 			p.differ.astray = append(p.differ.astray, host)
 		case !there && p.settledElsewhere(host): // its OSDs are where somebody put them
 		default:
@@ -82,7 +38,7 @@ func (p *planner) planLocations() {
 		}
 	}
 	if len(fresh) > 0 {
-		p.findPlaces(fresh, p.newAtlas(hosts))
+		p.findPlaces(fresh, p.atlas(hosts))
 	}
 }
 
@@ -90,7 +46,7 @@ func (p *planner) planLocations() {
 func (p *planner) locatedHosts() []string {
 	found := map[string]bool{}
 	for name, h := range p.hosts {
-		if located(h) && h.ModeOf() != api.HostDrain {
+		if location.Located(h) && h.ModeOf() != api.HostDrain {
 			found[name] = false
 		}
 	}
@@ -107,11 +63,11 @@ func (p *planner) locatedHosts() []string {
 func (p *planner) labelledWith(level string) int {
 	names := map[string]bool{}
 	for _, o := range p.osds {
-		names[p.location(o.host, levelLabels[level])] = true
+		names[p.location(o.host, location.Labels[level])] = true
 	}
 	for _, n := range p.nodes {
 		if n.toCome > 0 {
-			names[p.location(n.hostName(), levelLabels[level])] = true
+			names[p.location(n.hostName(), location.Labels[level])] = true
 		}
 	}
 	delete(names, "")
@@ -134,36 +90,29 @@ func (p *planner) settledElsewhere(host string) bool {
 	})
 }
 
-// agrees says whether a bucket is in all that a location names. What else it is in is somebody else's affair.
-func agrees(b Bucket, in map[string]string) bool {
-	for level, name := range in {
-		if b.In[level] != name {
-			return false
-		}
+// atlas is what the labels of hosts say of the buckets of CRUSH.
+func (p *planner) atlas(hosts []string) *location.Atlas {
+	var crush map[string]Bucket
+	if p.reachable() {
+		crush = p.seen.Crush
 	}
-	return true
-}
-
-// free says whether a host may be moved: it holds no data, and nobody has put it where the labels say nothing of.
-func free(b Bucket, in map[string]string) bool {
-	for level, name := range b.In {
-		if in[level] == "" && (level != "root" || name != poolRoot) {
-			return false
-		}
+	var all []*api.Host
+	for _, host := range hosts {
+		all = append(all, p.hosts[host])
 	}
-	return b.Weight == 0
+	return location.NewAtlas(all, p.crushHome, crush)
 }
 
 // findPlaces finds where hosts are to be that nothing is on, and refuses what cannot be so.
-func (p *planner) findPlaces(hosts []string, atlas *atlas) {
+func (p *planner) findPlaces(hosts []string, atlas *location.Atlas) {
 	wrong := map[engine.Objection][]string{}
 	for _, host := range hosts {
-		in, why := atlas.locate(p.hosts[host])
+		in, why := atlas.Locate(p.hosts[host])
 		if !why.None() {
 			wrong[why], p.nowhere[host] = append(wrong[why], host), true
 			continue
 		}
-		p.located[p.crushHome(host)] = locationText(in)
+		p.located[p.crushHome(host)] = location.Text(in)
 		p.nowhere[host] = p.moveFailed(host)
 	}
 	byMessage := func(a, b engine.Objection) int { return strings.Compare(a.Message, b.Message) }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/location"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 )
 
@@ -81,7 +82,7 @@ func placeIn(t *testing.T, c rados.Client, name string) string {
 		t.Fatalf("there is no %s", name)
 	}
 	var in []string
-	for _, level := range toRoot {
+	for _, level := range location.ToRoot {
 		if b.In[level] != "" {
 			in = append(in, b.In[level])
 		}

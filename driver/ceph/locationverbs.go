@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-storage/holdfast/driver/ceph/location"
 )
 
 // crushMove puts hosts where CRUSH is to have them, and makes the buckets that are missing. What is in place stays. One host that cannot be put
@@ -49,7 +51,7 @@ func (f *foresight) crushMove(r request) {
 			level, in, _ := strings.Cut(pair, "=")
 			to[level] = in
 		}
-		f.Crush[name] = Bucket{Type: "host", In: f.crushPath(to, toRoot), Weight: f.Crush[name].Weight}
+		f.Crush[name] = Bucket{Type: "host", In: f.crushPath(to, location.ToRoot), Weight: f.Crush[name].Weight}
 	}
 }
 

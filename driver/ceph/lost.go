@@ -95,11 +95,13 @@ func (p *planner) setLost(next api.Resource, known bool, l losses) {
 	if !known {
 		return
 	}
+	made := s.State != api.ResourcePending && s.State != api.ResourceCreating
+	s.Served = s.Served && (made || len(l) > 0 || !api.LossAccepted(next)) // what was given up begins anew
 	c := metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionTrue, Reason: api.ReasonPresent}
 	s.Lost = l.id()
 	if len(l) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, l[0].reason, words.Cut(l.why(), maxMessage)
-	} else if neverServed(s.State) || meta.FindStatusCondition(s.Conditions, api.ResourcePresent) == nil {
+	} else if neverServed(s) || meta.FindStatusCondition(s.Conditions, api.ResourcePresent) == nil {
 		meta.RemoveStatusCondition(&s.Conditions, api.ResourcePresent)
 		return
 	}

@@ -80,7 +80,7 @@ func remembered(was api.RBDMirrorPoolStatus) []api.RBDMirrorPoolStatus {
 
 // mirrorState says whether what is declared is mirrored, and why not.
 func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string) {
-	fresh := neverServed(x.Status.State)
+	fresh := neverServed(&x.Status.ResourceStatus)
 	problems := slices.Concat(x.refusals, x.waits).texts()
 	_, r := p.mirrorSpeaker(x)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/location"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
@@ -27,7 +28,7 @@ func labelled(labels map[string]string, locations ...string) map[string]string {
 	}
 	for _, l := range locations {
 		level, value, _ := strings.Cut(l, "=")
-		next[levelLabels[level]] = value
+		next[location.Labels[level]] = value
 	}
 	return next
 }

@@ -27,8 +27,16 @@ func (p *planner) chooseNFS() {
 		reports = p.seen.NFS
 	}
 	p.nfs = nfs.Choose(p.view, nfs.Storage{
-		FSAL: "ceph", Cannot: p.cannotExport, Lines: p.cephLines, State: p.exportState, Finish: p.finishNFS, Ready: p.nfsAdmitted,
+		FSAL: "ceph", Cannot: p.cannotExport, Lines: p.cephLines, State: p.exportState,
+		Finish: p.finishNFS, Ready: p.nfsAdmitted, Stays: nodeStays(p.nodes),
 	}, able, reports, p.now)
+}
+
+// nodeStays says whether one of the nodes is on the host of a server, though the node may have a problem.
+func nodeStays(nodes []*node) func(*api.Daemon) bool {
+	return func(d *api.Daemon) bool {
+		return slices.ContainsFunc(nodes, func(n *node) bool { return n.Host != nil && n.Host.Name == d.Spec.Host })
+	}
 }
 
 // cephLines say which filesystem an export is.
@@ -56,7 +64,7 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 		return p.filesystems[i].lost.why(), ""
 	case p.filesystems[i].DeletionTimestamp != nil && e.Status.ExportID == 0: // the filesystem waits for those that are served
 		return "", fmt.Sprintf("filesystem %s is being deleted", e.Spec.Filesystem)
-	case neverServed(p.filesystems[i].Status.State):
+	case neverServed(&p.filesystems[i].Status.ResourceStatus):
 		return "", fmt.Sprintf("filesystem %s does not exist yet", e.Spec.Filesystem)
 	}
 	return "", ""
@@ -73,9 +81,11 @@ func (p *planner) exportState(e *api.NFSExport) (api.ResourceState, string) {
 	return "", ""
 }
 
-// exportersOf are the exports of a filesystem.
+// exportersOf are the exports of a filesystem that are served, or were.
 func (p *planner) exportersOf(filesystem string) []string {
-	return p.nfs.Exporters(func(e *api.NFSExport) bool { return e.Spec.Filesystem == filesystem })
+	return p.nfs.Exporters(func(e *api.NFSExport) bool {
+		return e.Spec.Filesystem == filesystem && e.Status.ExportID != 0
+	})
 }
 
 // nfsEntities are those of the servers that are there, or are to be.
@@ -110,21 +120,6 @@ func (p *planner) writeNFS() {
 			p.plan.Secrets = append(p.plan.Secrets, engine.SecretWant{Name: s.Name, Gone: true})
 		}
 	}
-}
-
-// nfsReports are what the agents say of the NFS servers.
-func nfsReports(daemons []api.Daemon) map[string]*ganesha.Report {
-	reports := map[string]*ganesha.Report{}
-	for i := range daemons {
-		d := &daemons[i]
-		if d.Spec.Type != ganesha.Type || d.Status.State != api.DaemonRunning {
-			continue
-		}
-		if r, err := ganesha.Parse(d.Status.Report); err == nil && r != nil {
-			reports[d.Name] = r
-		}
-	}
-	return reports
 }
 
 // nfsAdmitted says whether Ceph has the key of a server at a place. One that starts without it ends, and starts again later and later.

@@ -11,6 +11,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -95,7 +96,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	o := &Observation{Reachable: true, NFS: nfsReports(view.Daemons)}
+	o := &Observation{Reachable: true, NFS: nfs.Reports(view.Daemons)}
 	status.fill(o)
 	for _, step := range []func(context.Context, *statusAnswer, *Observation) error{c.fillHealth, c.fillMons, c.fillMgr, c.fillOSDs, c.fillVersion} {
 		if err := step(ctx, &status, o); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/location"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -53,7 +54,7 @@ func (x *poolPlan) line() string {
 const defaultPoolSize = 3
 
 // poolRoot is the root of CRUSH that pools are spread below.
-const poolRoot = "default"
+const poolRoot = location.Root
 
 // planPools finds how each Pool is to be, and refuses those that cannot be so.
 func (p *planner) planPools() {
@@ -188,7 +189,7 @@ func (p *planner) room(x *poolPlan, domain string) int {
 		case "host":
 			return facts.osdHosts
 		}
-		if slices.Contains(levels, domain) {
+		if slices.Contains(location.Levels, domain) {
 			return p.labelledWith(domain)
 		}
 		return x.size
@@ -200,7 +201,7 @@ func (p *planner) room(x *poolPlan, domain string) int {
 
 // howToLabel says how buckets of a level come to be, where hosts are labelled with them.
 func howToLabel(level string) string {
-	if !slices.Contains(levels, level) {
+	if !slices.Contains(location.Levels, level) {
 		return ""
 	}
 	return " (set the location of a host with 'holdfast host label HOST --location " + level + "=NAME' before its " +

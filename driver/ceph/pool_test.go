@@ -219,7 +219,8 @@ func TestPools_makingIsNoFaultOfTheCluster(t *testing.T) {
 		o.PGsClean, o.PGsActive, o.Health = o.PGs-3, o.PGs-3, "HEALTH_WARN"
 		o.Checks = []api.HealthCheck{{Code: checkAvailability, Severity: "HEALTH_WARN", Message: "Reduced data availability: 3 pgs inactive"}}
 		o.PoolFacts.Unclean = map[int64]map[string]int{o.Pools[pool].ID: {"creating+peering": 3}}
-		engine.OfKind[*api.Pool](v.Resources)[1].Status.State = tt.state
+		q := &engine.OfKind[*api.Pool](v.Resources)[1].Status
+		q.State, q.Served = tt.state, engine.Served(tt.state)
 		if p := f.planAt(v, f.now); p.Status.Status != tt.want || p.Done {
 			t.Errorf("%s: %s for %q, done %v", tt.name, p.Status.Status, p.Status.Reasons, p.Done)
 		}

@@ -74,7 +74,7 @@ func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
 		return api.ResourcePending, failure
 	case x.have == nil:
 		return api.ResourceCreating, "it is being created"
-	case p.seen.PGs < p.seen.PGsWanted && neverServed(was):
+	case p.seen.PGs < p.seen.PGsWanted && neverServed(&x.Status.ResourceStatus):
 		return api.ResourceCreating, "its placement groups are being created"
 	case p.seen.PGsClean < p.seen.PGs && len(p.seen.PoolFacts.Unclean) == 0 && was != "":
 		return was, x.Status.Message // the manager did not say
@@ -97,7 +97,7 @@ func (p *planner) judgePool(x *poolPlan) (api.ResourceState, string) {
 	}
 	message := fmt.Sprintf("%d of %d placement groups are not active+clean: %s", total, x.have.PGs, words.Few(texts))
 	switch {
-	case inactive > 0 && neverServed(x.Status.State):
+	case inactive > 0 && neverServed(&x.Status.ResourceStatus):
 		return api.ResourceCreating, message
 	case inactive > 0:
 		return api.ResourceOffline, message
@@ -110,8 +110,8 @@ func (p *planner) judgePool(x *poolPlan) (api.ResourceState, string) {
 }
 
 // neverServed says whether clients could not use a resource yet.
-func neverServed(s api.ResourceState) bool {
-	return s == "" || s == api.ResourcePending || s == api.ResourceCreating
+func neverServed(s *api.ResourceStatus) bool {
+	return !s.Served && (s.State == "" || s.State == api.ResourcePending || s.State == api.ResourceCreating)
 }
 
 // rounded is a number of bytes to two digits: a status that changed with each object would be written with each run.

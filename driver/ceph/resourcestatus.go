@@ -38,7 +38,7 @@ func (p *planner) ofNewPools(check api.HealthCheck) bool {
 // fault of the cluster.
 func (p *planner) onlyNewPools() bool {
 	made, placementGroups := map[int64]bool{}, 0
-	for _, x := range p.pools {
+	for _, x := range p.allPools() {
 		if x.have != nil && x.unserved() {
 			made[x.have.ID] = true
 			placementGroups += x.have.PGs
@@ -56,9 +56,4 @@ func (p *planner) onlyNewPools() bool {
 }
 
 // unserved says whether nobody could use the pool yet, or what it is a part of.
-func (x *poolPlan) unserved() bool {
-	if x.owner != nil {
-		return neverServed(x.owner.Common().State)
-	}
-	return neverServed(x.Status.State)
-}
+func (x *poolPlan) unserved() bool { return neverServed(&x.Status.ResourceStatus) }

@@ -101,7 +101,7 @@ func (p *planner) gatewaysUp(x *storePlan) (up, all int) {
 // storeState says whether a store can be used, and why not.
 func (p *planner) storeState(x *storePlan) (api.ResourceState, string) {
 	problems := slices.Concat(x.refusals, x.waits).texts()
-	fresh := neverServed(x.Status.State)
+	fresh := neverServed(&x.Status.ResourceStatus)
 	up, all := p.gatewaysUp(x)
 	switch {
 	case !p.poolsKnown() && !fresh:
@@ -133,6 +133,9 @@ func (p *planner) storeState(x *storePlan) (api.ResourceState, string) {
 		state, texts = api.ResourceOffline, append(texts, p.silentGateways(x))
 	case up < all:
 		state, texts = worse(state, api.ResourceDegraded), append(texts, p.silentGateways(x))
+	}
+	if !fresh && (state == api.ResourceCreating || state == api.ResourcePending) {
+		state = map[bool]api.ResourceState{true: api.ResourceDegraded, false: api.ResourceOffline}[up > 0]
 	}
 	return state, strings.Join(append(texts, p.certificateWord(x)...), "; ")
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/drivertest"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/conformance"
 	"github.com/holdfast-storage/holdfast/engine/plandump"
@@ -222,6 +223,9 @@ func (w *world) round(t testing.TB) *engine.Plan {
 }
 
 func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error {
+	if lost := drivertest.Withdrawn(v, p); len(lost) > 0 {
+		return fmt.Errorf("clients lose something: %q", lost)
+	}
 	w.failures = nil
 	w.writes += len(p.Nodes) + len(p.Resources) + len(p.Secrets) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
 	w.status = &api.StorageStatus{Status: p.Status}

@@ -120,7 +120,7 @@ func (p *planner) followDrain(v *volume, movers []*mover) {
 	}
 	foreign := slices.ContainsFunc(t.Bricks, func(name string) bool { return !wanted(name) })
 	switch {
-	case foreign && len(movers) == 0 && v.pool.Brick(first(t.Bricks)) == nil: // an old one that was committed
+	case foreign && len(movers) == 0 && v.pool.Brick(t.Bricks[0]) == nil: // an old one that was committed
 	case foreign && v.declared == nil:
 		p.awaitMovers(v, movers, "it is drained by hand")
 	case foreign:
@@ -128,15 +128,9 @@ func (p *planner) followDrain(v *volume, movers []*mover) {
 	case t.State == glusterd.TaskInProgress:
 		p.awaitMovers(v, movers, "its files move")
 	case t.State == glusterd.TaskCompleted && t.Failures == 0:
+		leaveOut(p, v, t.Bricks)
 		p.command(glusterd.VerbRemoveCommit, v.name, params, api.RiskRedundancy, "all files of %s were moved", words.Few(t.Bricks))
 	default:
 		p.command(glusterd.VerbRemoveStop, v.name, params, api.RiskNone, "%s", fmt.Sprintf("%d files could not be moved (%s): it is tried again", t.Failures, t.State))
 	}
-}
-
-func first(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return names[0]
 }

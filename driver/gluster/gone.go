@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/drift"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -66,8 +67,14 @@ func (p *planner) findLost(v *volume) (other *volume) {
 
 // record notes which volume of the pool a Volume is.
 func (p *planner) record(v *volume) {
-	v.status.ID, v.status.Lost = v.pool.ID, ""
-	if meta.FindStatusCondition(v.status.Conditions, api.ResourcePresent) != nil {
+	v.status.ID, v.status.Lost = v.pool.ID, drift.ID(v.removed)
+	if len(v.removed) > 0 {
+		why, _ := drift.RemovedText(v.name, v.removed)
+		p.setCondition(v, metav1.Condition{
+			Type: api.ResourcePresent, Status: metav1.ConditionFalse, Reason: api.ReasonDeletedOutside,
+			Message: words.Cut(why, maxText),
+		})
+	} else if meta.FindStatusCondition(v.status.Conditions, api.ResourcePresent) != nil {
 		p.setCondition(v, metav1.Condition{Type: api.ResourcePresent, Status: metav1.ConditionTrue, Reason: api.ReasonPresent})
 	}
 }
@@ -76,7 +83,8 @@ func (p *planner) record(v *volume) {
 func (v *volume) accept() {
 	v.status.ID, v.status.Bricks, v.status.Capacity, v.status.Limit, v.status.Options = "", nil, nil, nil, nil
 	v.status.Layout, v.status.Source, v.status.Backups, v.status.Conditions, v.status.Lost = "", "", nil, nil, ""
-	v.status.State = api.ResourcePending
+	v.was = nil
+	v.status.State, v.status.Served = api.ResourcePending, false
 }
 
 // tellLost tells that a volume is gone, what is left of it, and what a person can do. Nothing is made in its place in silence.
@@ -92,6 +100,7 @@ func (p *planner) tellLost(v *volume) {
 	}
 	v.refusal = fmt.Sprintf("%s; %s; copy what you need, then %s", why, left, p.nextStep(v))
 	p.decide(api.VerdictRefuse, api.ReasonLost, v.object(), "%s", v.refusal)
+	p.decide(api.VerdictSkip, api.ReasonChangedOutside, v.object(), "%s", why)
 	v.status.ID, v.status.Lost = id, id
 	v.status.Heals, v.status.SplitBrains, v.status.Source, v.status.Backups = 0, nil, "", nil
 	for i := range v.status.Bricks {

@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/gluster/place"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -139,8 +140,8 @@ func (p *planner) rebalance(v *volume) {
 			"%d files could not be moved to the bricks that were added: 'gluster volume rebalance %s start' tries again", t.Failures, v.name))
 	case t != nil && t.State == glusterd.TaskInProgress:
 		p.await(v, api.ReasonMovingData, "files are moving to the bricks that were added")
-	case unsound(v.pool) != "":
-		p.await(v, api.ReasonNotReady, "rebalance waits until the volume is healthy: %s", unsound(v.pool))
+	case sets.Unsound(v.pool) != "":
+		p.await(v, api.ReasonNotReady, "rebalance waits until the volume is healthy: %s", sets.Unsound(v.pool))
 	case t != nil && t.Kind == glusterd.TaskRemoveBrick:
 		p.await(v, api.ReasonTaskInProgress, "files move to the bricks that were added when the brick that is drained is gone")
 	default:

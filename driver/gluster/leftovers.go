@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -12,7 +13,8 @@ import (
 // well without them. Those of volumes that nobody knows are left alone.
 func (p *planner) clearLeftovers() {
 	for _, v := range p.volumes {
-		if v.declared == nil || v.pool == nil || v.declared.DeletionTimestamp != nil || v.pool.State != glusterd.VolumeStarted || unsound(v.pool) != "" || p.changes(v) {
+		if v.declared == nil || v.pool == nil || v.declared.DeletionTimestamp != nil ||
+			v.pool.State != glusterd.VolumeStarted || sets.Unsound(v.pool) != "" || p.changes(v) {
 			continue
 		}
 		for _, n := range p.nodes {
@@ -29,7 +31,7 @@ func (p *planner) clearStore(v *volume, n *node, s *store) {
 	}
 	for _, b := range s.Bricks {
 		used := slices.ContainsFunc(v.pool.Bricks, func(x glusterd.Brick) bool { return p.nodeOf(&x) == n && x.Path == b.Path })
-		if b.Volume == v.pool.ID && !used {
+		if b.Volume == v.pool.ID && !used && !taken(v, n, b.Path) {
 			// It is a copy of what the volume has elsewhere: no data goes with it.
 			p.drop(n, b, api.RiskNone, fmt.Sprintf("volume %s does not use it any more, and all of the volume is well", v.name))
 		}
@@ -45,7 +47,10 @@ func (p *planner) leftovers(n *node) bool {
 func (p *planner) leftover(n *node, s *store) bool {
 	return slices.ContainsFunc(s.Bricks, func(b glusterd.StoredBrick) bool {
 		return slices.ContainsFunc(p.volumes, func(v *volume) bool {
-			return v.declared != nil && v.pool != nil && v.pool.ID == b.Volume && !slices.ContainsFunc(v.pool.Bricks, func(x glusterd.Brick) bool {
+			if v.declared == nil || v.pool == nil || v.pool.ID != b.Volume || taken(v, n, b.Path) {
+				return false
+			}
+			return !slices.ContainsFunc(v.pool.Bricks, func(x glusterd.Brick) bool {
 				return p.nodeOf(&x) == n && x.Path == b.Path
 			})
 		})

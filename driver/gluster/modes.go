@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
@@ -89,7 +90,7 @@ func bricksNeeded(p *planner, n *node) engine.Objection {
 			if i < 0 {
 				continue
 			}
-			if against := without(v.pool, set, i, p.away); !against.None() {
+			if against := sets.Without(v.pool, set, i, p.away); !against.None() {
 				against.Message = fmt.Sprintf("volume %s needs it: %s", v.name, against.Message)
 				return against
 			}

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/gluster/place"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -118,11 +119,11 @@ func (p *planner) move(m *mover) bool {
 		p.refuseMove(m)
 		return false
 	}
-	if against := without(v.pool, m.set, m.i, p.away); !against.None() {
+	if against := sets.Without(v.pool, m.set, m.i, p.away); !against.None() {
 		p.decide(against.Verdict, against.Reason, m.object, "%s: brick %s of volume %s cannot be moved now: %s", m.why, b.Path, v.name, against.Message)
 		return false
 	}
-	if why := unsound(v.pool); why != "" && b.State == glusterd.BrickOnline {
+	if why := sets.Unsound(v.pool); why != "" && b.State == glusterd.BrickOnline {
 		p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: brick %s of volume %s is moved when all of the volume is well: %s", m.why, b.Path, v.name, why)
 		return true
 	}

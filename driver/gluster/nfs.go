@@ -22,7 +22,18 @@ func (p *planner) chooseNFS() {
 	if p.seen != nil {
 		reports = p.seen.NFS
 	}
-	p.nfs = nfs.Choose(p.view, nfs.Storage{FSAL: "gluster", Cannot: p.cannotExport, Lines: glusterLines, State: p.exportState}, able, reports, p.now)
+	storage := nfs.Storage{
+		FSAL: "gluster", Cannot: p.cannotExport, Lines: glusterLines, State: p.exportState, Stays: nodeStays(p),
+	}
+	p.nfs = nfs.Choose(p.view, storage, able, reports, p.now)
+}
+
+// nodeStays says whether the node of a server is declared: it serves also while the node's glusterd does not.
+func nodeStays(p *planner) func(*api.Daemon) bool {
+	return func(d *api.Daemon) bool {
+		n := p.nodeNamed(d.Spec.ID)
+		return n != nil && n.Node != nil && n.leaving == "" && n.hostName() == d.Spec.Host
+	}
 }
 
 func glusterLines(e *api.NFSExport, at nfs.Place) []string {
@@ -41,6 +52,7 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 		return "", fmt.Sprintf("volume %s is being deleted", e.Spec.Volume)
 	case p.volumes[i].lost != "":
 		return "", fmt.Sprintf("volume %s is gone from the pool", e.Spec.Volume)
+	case !p.volumes[i].young(): // its exports stay where they are while it changes
 	case p.volumes[i].pool == nil && p.ready() || p.volumes[i].pool != nil && p.volumes[i].pool.State != glusterd.VolumeStarted:
 		return "", fmt.Sprintf("volume %s is not started yet", e.Spec.Volume)
 	}

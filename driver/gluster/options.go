@@ -1,21 +1,18 @@
 package gluster
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/drift"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// optionAllow has who may mount a volume; allowAll is everybody, as without the option.
-const (
-	optionAllow = "auth.allow"
-	allowAll    = "*"
-)
+// optionAllow has who may mount a volume.
+const optionAllow = "auth.allow"
 
 // safeOptions are those that differ from GlusterFS's own defaults. With cluster.lookup-optimize, clients trust the layout of a
 // directory as soon as one node has done its part of a rebalance or a drain, and do not find files that others have not come to
@@ -49,39 +46,19 @@ func (p *planner) setOptions() {
 		if v.declared == nil || v.pool == nil || v.refusal != "" || v.declared.DeletionTimestamp != nil {
 			continue
 		}
-		want, set, reset := p.wantedOptions(v), map[string]string{}, map[string]string{}
-		for name, value := range want {
-			if have, ok := v.pool.Options[name]; !ok || have != value {
-				set[name] = value
-			}
-		}
-		names := slices.Collect(maps.Keys(want))
-		for _, name := range v.status.Options {
-			if _, ok := v.pool.Options[name]; ok && !slices.Contains(names, name) {
-				reset[name] = ""
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		v.status.Options = names
-		v.narrowed = narrows(v.pool.Options, set)
+		want := p.wantedOptions(v)
+		set, reset, byHand, notes := drift.Options(v.status.Options, want, v.pool.Options)
+		v.status.Options = notes
+		v.narrowed = drift.Narrows(v.pool.Options[optionAllow], set[optionAllow])
 		if v.unset = len(set) > 0; v.unset {
-			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", "declared otherwise: "+words.Few(slices.Sorted(maps.Keys(set))))
+			why := "declared otherwise: " + words.Few(slices.Sorted(maps.Keys(set)))
+			if byHand != "" {
+				p.outside[glusterd.VerbSet+" "+v.name], why = true, byHand
+			}
+			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", why)
 		}
 		if len(reset) > 0 {
 			p.command(glusterd.VerbReset, v.name, reset, api.RiskNone, "%s", "not declared any more: "+words.Few(slices.Sorted(maps.Keys(reset))))
 		}
 	}
-}
-
-// narrows says whether one of the options to be set takes from somebody what the volume gives them now.
-func narrows(have, set map[string]string) bool {
-	want, ok := set[optionAllow]
-	if !ok || want == allowAll {
-		return false
-	}
-	may := strings.Split(want, ",")
-	return slices.ContainsFunc(strings.Split(cmp.Or(have[optionAllow], allowAll), ","), func(who string) bool {
-		return !slices.Contains(may, strings.TrimSpace(who))
-	})
 }

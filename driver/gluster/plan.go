@@ -59,6 +59,7 @@ type planner struct {
 	stopped   map[string]bool   // the nodes whose glusterd is told to stop, by name
 	again     map[string]string // why, of those that only stop to be started again
 	kept      map[string]string // the nodes that are not restarted with what is installed, by name, and why
+	outside   map[string]bool   // the commands that put back what was changed outside Holdfast, as verb and object
 
 	plan *engine.Plan
 }
@@ -67,6 +68,7 @@ func newPlanner(view *engine.View, now time.Time, w waits.Waits) *planner {
 	p := &planner{
 		view: view, now: now, waits: w.OrDefault(), cluster: view.Cluster, have: view.DaemonsByName(), hosts: view.HostsByName(),
 		stopped: map[string]bool{}, again: map[string]string{}, kept: map[string]string{}, plan: &engine.Plan{},
+		outside: map[string]bool{},
 	}
 	if p.seen, _ = view.System.(*Observation); p.seen == nil {
 		p.seen = &Observation{}
@@ -96,7 +98,7 @@ func (p *planner) commandOf(n *node, verb, object string, params map[string]stri
 	reason := fmt.Sprintf(format, args...)
 	line := p.line(verb, object)
 	about := verb + " " + object
-	if engine.OfResource(line) {
+	if engine.OfResource(line) || p.outside[about] {
 		about, reason = line, verb+": "+reason
 	}
 	if p.successor != nil {
@@ -107,10 +109,14 @@ func (p *planner) commandOf(n *node, verb, object string, params map[string]stri
 		p.decide(api.VerdictWait, api.ReasonDependencyNotReady, about, "%s: %s", reason, p.hold(by, object))
 		return
 	}
+	why := cmp.Or(commandReasons[verb], api.ReasonDeclared)
+	if p.outside[verb+" "+object] {
+		why = api.ReasonChangedOutside
+	}
 	p.plan.Commands = append(p.plan.Commands, engine.Command{
 		Verb: verb, Object: object, Params: params, Daemon: n.daemon.Name, Line: line, Reason: fmt.Sprintf(format, args...), Risk: risk,
 	})
-	p.decide(api.VerdictDo, cmp.Or(commandReasons[verb], api.ReasonDeclared), about, "%s", reason)
+	p.decide(api.VerdictDo, why, about, "%s", reason)
 }
 
 // line is what a command is about. Volumes, nodes and leftovers do not depend on each other.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -150,8 +151,9 @@ func (p *planner) formPool() {
 			p.decide(api.VerdictRefuse, api.ReasonConflict, n.object(), "%s", n.problems[len(n.problems)-1])
 			continue
 		}
-		p.command(glusterd.VerbProbe, n.address, nil, api.RiskNone, "node %s is not in the pool", n.name)
+		probe(p, n)
 	}
+	tellPeers(p)
 	p.raiseOpVersion()
 }
 
@@ -181,7 +183,7 @@ func (p *planner) raiseOpVersion() {
 		}
 	}
 	for _, v := range r.Pool.Volumes {
-		if v.State == glusterd.VolumeStarted && unsound(&v) != "" {
+		if v.State == glusterd.VolumeStarted && sets.Unsound(&v) != "" {
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"fmt"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,8 +31,13 @@ func (p *planner) limitSize(v *volume) {
 	case !known:
 		return // what was set stays noted, to be lifted when it is wanted no more
 	case want > 0 && have != want:
-		p.command(glusterd.VerbQuota, v.name, map[string]string{glusterd.ParamLimit: strconv.FormatInt(want, 10)}, api.RiskNone,
-			"its size of %s is enforced", v.status.Capacity)
+		why := fmt.Sprintf("its size of %s is enforced", v.status.Capacity)
+		if l := v.declared.Status.Limit; l != nil && l.Value() == want {
+			p.outside[glusterd.VerbQuota+" "+v.name] = true
+			why = fmt.Sprintf("its limit was changed to %d bytes outside Holdfast: set back", have)
+		}
+		params := map[string]string{glusterd.ParamLimit: strconv.FormatInt(want, 10)}
+		p.command(glusterd.VerbQuota, v.name, params, api.RiskNone, "%s", why)
 	case want == 0 && have > 0 && v.status.Limit != nil:
 		p.command(glusterd.VerbQuota, v.name, nil, api.RiskNone, "stop enforcing its size")
 		return

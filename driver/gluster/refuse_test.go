@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -152,7 +153,7 @@ func TestLastGoodCopy(t *testing.T) {
 		{"fragments", disperse, set(0, 0, 0, 0, 0, 0), nobody, "", false},
 		{"unknown", &glusterd.Volume{Replica: 3, Unknown: "busy"}, set(0, 0, 0), nobody, "busy", true},
 	} {
-		got := without(test.v, test.set, 0, test.away)
+		got := sets.Without(test.v, test.set, 0, test.away)
 		why, passes := got.Message, got.Verdict == api.VerdictWait
 		if !contains([]string{why}, test.want) || test.want == "" && why != "" || why != "" && passes != test.passes {
 			t.Errorf("%s: %+v, want %q, passes %v", test.name, got, test.want, test.passes)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -56,7 +57,7 @@ func TestSplitFiles(t *testing.T) {
 		{set(heal(2, "<gfid:1>", "<gfid:2>"), heal(2, "/a", "<gfid:2>"), nil), []string{"/a", "<gfid:1>", "<gfid:2>"}},
 		{set(heal(0), heal(0), nil), []string{}},
 	} {
-		if got := splitFiles(tt.v); !slices.Equal(got, tt.want) {
+		if got := sets.SplitFiles(tt.v); !slices.Equal(got, tt.want) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}

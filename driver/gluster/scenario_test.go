@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
@@ -39,7 +40,7 @@ func TestBringUp(t *testing.T) {
 		t.Fatalf("third plan (-want +got):\n%s", diff)
 	}
 	p = w.settle()
-	if !p.Done || p.Status.Status != api.StorageOnline || p.Status.Health != healthOK || p.Status.Nodes != 3 || len(p.Status.Reasons) != 0 {
+	if !p.Done || p.Status.Status != api.StorageOnline || p.Status.Health != sets.OK || p.Status.Nodes != 3 || len(p.Status.Reasons) != 0 {
 		t.Errorf("in the end: %+v %v", p.Status, decisions(p))
 	}
 	v := w.vol("vol1").Status
@@ -160,7 +161,7 @@ func TestBrickDies(t *testing.T) {
 		t.Fatalf("%v %+v", commands(p), p.Status)
 	}
 	w.agents()
-	if p = w.round(); p.Status.Health != healthHealing || w.vol("v").Status.State != api.ResourceDegraded || w.vol("v").Status.Heals == 0 {
+	if p = w.round(); p.Status.Health != sets.Healing || w.vol("v").Status.State != api.ResourceDegraded || w.vol("v").Status.Heals == 0 {
 		t.Errorf("healing: %+v %+v", p.Status, w.vol("v").Status)
 	}
 	if p = w.settle(); !p.Done {
@@ -229,7 +230,7 @@ func TestPoolSilent(t *testing.T) {
 	w.settle()
 	w.gluster.silent = true
 	p := w.settle()
-	if p.Status.Status != api.StorageDegraded || p.Status.Health != healthDegraded || !contains(p.Status.Reasons, "volume v is Degraded: state incomplete: gluster did not answer") {
+	if p.Status.Status != api.StorageDegraded || p.Status.Health != sets.Degraded || !contains(p.Status.Reasons, "volume v is Degraded: state incomplete: gluster did not answer") {
 		t.Errorf("%+v", p.Status)
 	}
 	if len(p.Commands) > 0 {

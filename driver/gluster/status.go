@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -24,14 +25,6 @@ const (
 // enoughNodes is how many nodes a cluster needs in which nothing says otherwise: as many as the default durability has copies.
 const enoughNodes = 3
 
-// The words of StorageStatus.health. GlusterFS has none of its own for a pool.
-const (
-	healthOK         = "ok"
-	healthHealing    = "healing"
-	healthDegraded   = "degraded"
-	healthSplitBrain = "split-brain"
-)
-
 // writeStatus tells the cluster's state by the pool's own word, and whether anything is left to wait for.
 func (p *planner) writeStatus() {
 	offline := p.whyOffline()
@@ -43,7 +36,7 @@ func (p *planner) writeStatus() {
 	}
 	s := engine.StatusOf(api.StorageGlusterFS, len(offline) > 0, slices.Concat(offline, p.whyDegraded()), set)
 	if p.ready() {
-		s.Health, s.GlusterFS, s.Capacity = p.health(), p.glusterStatus(), p.capacity()
+		s.Health, s.GlusterFS, s.Capacity = sets.Health(p.speaker.report), p.glusterStatus(), p.capacity()
 	}
 	p.plan.Status = s
 	p.plan.Settle(p.view)
@@ -170,35 +163,11 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 	}
 }
 
-func (p *planner) health() string {
-	health := healthOK
-	for _, v := range p.speaker.report.Pool.Volumes {
-		for _, b := range v.Bricks {
-			if b.Heal != nil && b.Heal.SplitBrain > 0 {
-				return healthSplitBrain
-			}
-			switch {
-			case v.State != glusterd.VolumeStarted:
-			case b.State != glusterd.BrickOnline || v.Unknown != "" || v.SetSize() > 1 && b.Heal == nil:
-				health = healthDegraded
-			case b.Heal != nil && b.Heal.Pending > 0 && health == healthOK:
-				health = healthHealing
-			}
-		}
-	}
-	for _, x := range p.speaker.report.Peers {
-		if !x.Connected || x.State != glusterd.PeerInCluster {
-			return healthDegraded
-		}
-	}
-	return health
-}
-
 func (p *planner) glusterStatus() *api.GlusterFSStatus {
 	r := p.speaker.report
 	s := &api.GlusterFSStatus{OpVersion: int32(r.OpVersion), Peers: int32(len(r.Peers) + 1), PeersConnected: 1, Volumes: int32(len(r.Pool.Volumes))}
 	for _, n := range p.nodes {
-		if n.report != nil && n.report.Version != "" && (s.Version == "" || older(n.report.Version, s.Version)) {
+		if n.report != nil && n.report.Version != "" && (s.Version == "" || sets.Older(n.report.Version, s.Version)) {
 			s.Version = n.report.Version
 		}
 	}
@@ -236,13 +205,4 @@ func (p *planner) capacity() *resource.Quantity {
 		return nil
 	}
 	return resource.NewQuantity(total, resource.BinarySI)
-}
-
-// older compares releases such as 10.3 and 9.6.
-func older(a, b string) bool {
-	var x, y [2]int
-	// What is no number stays 0; then the texts are the same for this purpose.
-	_, _ = fmt.Sscanf(a, "%d.%d", &x[0], &x[1])
-	_, _ = fmt.Sscanf(b, "%d.%d", &y[0], &y[1])
-	return slices.Compare(x[:], y[:]) < 0
 }

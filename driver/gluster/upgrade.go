@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
@@ -83,7 +84,7 @@ func (p *planner) mayRestartNode(n *node, turn string) bool {
 		p.decide(verdict, reason, n.object(), format, n.releases(), why)
 		return false
 	}
-	if older(n.report.Installed, n.report.Version) {
+	if sets.Older(n.report.Installed, n.report.Version) {
 		p.decide(api.VerdictSkip, api.ReasonUnsupported, n.object(), "%s: not restarted, because a pool cannot be downgraded", n.releases())
 		return false
 	}
@@ -110,7 +111,7 @@ func (p *planner) notHealed(n *node) string {
 		for _, set := range v.pool.Sets() {
 			own := func(b glusterd.Brick) bool { return p.nodeOf(&b) == n }
 			if rest := slices.DeleteFunc(slices.Clone(set), own); len(rest) < len(set) {
-				if why := notClean(rest); why != "" {
+				if why := sets.NotClean(rest); why != "" {
 					return fmt.Sprintf("volume %s: %s", v.name, why)
 				}
 			}

@@ -18,16 +18,19 @@ import (
 // volume is a volume that is declared, or that the pool has, or both.
 type volume struct {
 	name     string
-	declared *api.Volume      // nil for one that nobody declares
-	pool     *glusterd.Volume // nil while the pool has none of this name
-	status   api.VolumeStatus // of a declared one, in the making
-	refusal  string           // why it cannot be as it is declared
-	waits    string           // what it waits for
-	unset    bool             // options are still to be set
-	narrowed bool             // and one of them takes a right away
-	lost     string           // the reason of api.ResourcePresent, where the volume that was recorded is gone
-	zones    string           // that bricks of a set share a zone, which the nodes' zones could avoid or are to
-	other    string           // the identity of another one that the pool has by its name
+	declared *api.Volume       // nil for one that nobody declares
+	pool     *glusterd.Volume  // nil while the pool has none of this name
+	status   api.VolumeStatus  // of a declared one, in the making
+	refusal  string            // why it cannot be as it is declared
+	waits    string            // what it waits for
+	unset    bool              // options are still to be set
+	narrowed bool              // and one of them takes a right away
+	lost     string            // the reason of api.ResourcePresent, where the volume that was recorded is gone
+	zones    string            // that bricks of a set share a zone, which the nodes' zones could avoid or are to
+	other    string            // the identity of another one that the pool has by its name
+	removed  []api.VolumeBrick // bricks that were removed outside Holdfast, and that nobody has accepted yet
+	left     []api.VolumeBrick // those that somebody has accepted
+	was      []api.VolumeBrick // the bricks that were recorded of it
 }
 
 func (v *volume) object() string { return "volume/" + v.name }
@@ -47,7 +50,7 @@ func (p *planner) findVolumes() {
 	}
 	for _, declared := range engine.OfKind[*api.Volume](p.view.Resources) {
 		v := at(declared.Name)
-		v.declared, v.status = declared, *declared.Status.DeepCopy()
+		v.declared, v.status, v.was = declared, *declared.Status.DeepCopy(), declared.Status.Bricks
 	}
 	if p.ready() {
 		for i := range p.speaker.report.Pool.Volumes {
@@ -118,7 +121,7 @@ func (p *planner) planVolumes() {
 	for _, v := range p.volumes {
 		switch {
 		case v.declared == nil:
-			p.decide(api.VerdictSkip, api.ReasonNotManaged, v.object(), "undeclared volume of the pool: left alone, except for bricks that must move")
+			tellStranger(p, v)
 		case v.declared.DeletionTimestamp != nil:
 			p.deleteVolume(v)
 		case !p.ready():
@@ -236,6 +239,10 @@ func (p *planner) placeVolume(v *volume, want layout) bool {
 // keepVolume brings a volume that the pool has to what is declared.
 func (p *planner) keepVolume(v *volume) {
 	want := layoutOf(&v.declared.Spec)
+	if compareBricks(p, v); len(v.removed) > 0 {
+		awaitBricks(p, v)
+		return
+	}
 	if have := layoutOfPool(v.pool); have != want {
 		p.refuse(v, api.ReasonConflict, "the pool has a volume of this name that is built in another way (%s, and %s is declared): choose another name",
 			have.text(len(v.pool.Sets())), want.text(1))
@@ -254,7 +261,7 @@ func (p *planner) keepVolume(v *volume) {
 	p.describe(v)
 	p.judgeZones(v)
 	if v.pool.State != glusterd.VolumeStarted {
-		p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume is declared, and %s", strings.ToLower(v.pool.State))
+		start(p, v)
 		return
 	}
 	p.startBricks(v)

@@ -13,7 +13,7 @@ import (
 func (p *planner) deleteVolume(v *volume) {
 	wipe := v.declared.Spec.DeletionPolicy == api.DeletionWipe
 	v.status.State = api.ResourceDeleting
-	exports := p.exportersOf(v.name)
+	exports := p.nfs.Exporters(func(e *api.NFSExport) bool { return e.Spec.Volume == v.name && e.Status.ExportID != 0 })
 	switch {
 	case len(exports) > 0:
 		p.await(v, api.ReasonInUse, "being deleted: it is exported by NFS: delete NFSExport %s first", words.Few(exports))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -29,7 +29,8 @@ func (p *planner) describe(v *volume) {
 			v.status.Heals = max(v.status.Heals, b.Heal.Pending)
 		}
 	}
-	v.status.SplitBrains = splitFiles(v.pool)
+	keepBricks(p, v)
+	v.status.SplitBrains = sets.SplitFiles(v.pool)
 	var servers []string
 	for i := range v.pool.Bricks {
 		if a := v.pool.Bricks[i].Address; !slices.Contains(servers, a) {
@@ -128,6 +129,7 @@ func (p *planner) look(v *volume) {
 	v.status = *v.declared.Status.DeepCopy()
 	switch {
 	case v.pool != nil:
+		compareBricks(p, v)
 		p.record(v)
 		p.describe(v)
 		p.judgeZones(v)
@@ -160,8 +162,8 @@ func (v *volume) next() *api.Volume {
 
 // young says whether a volume was not told to be usable yet. One of which an option may be who mounts it is not before that is set.
 func (v *volume) young() bool {
-	s := v.declared.Status.State
-	return s == "" || s == api.ResourcePending || s == api.ResourceCreating
+	s := &v.declared.Status
+	return !s.Served && (s.State == "" || s.State == api.ResourcePending || s.State == api.ResourceCreating)
 }
 
 // judgeVolume says whether a volume can be used, and why not.
@@ -173,19 +175,25 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being made")
 	case v.pool == nil:
 		return api.ResourcePending, cmp.Or(v.refusal, v.waits)
+	case v.pool.State != glusterd.VolumeStarted && !v.young():
+		return api.ResourceOffline, cmp.Or(p.failed(v), "it is stopped, and being started")
 	case v.pool.State != glusterd.VolumeStarted:
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being started")
 	case v.unset && v.young() && p.failed(v) == "":
 		return api.ResourceCreating, "its options are being set"
 	}
 	for _, set := range v.pool.Sets() {
-		if up := online(set); up < needed(v.pool) && !v.pool.Silent {
-			return api.ResourceOffline, fmt.Sprintf("%d of the %d bricks of a set serve, and %d must: %s", up, len(set), needed(v.pool), words.Few(notOnline(set)))
+		if up := sets.Online(set); up < sets.Needed(v.pool) && !v.pool.Silent {
+			return api.ResourceOffline, fmt.Sprintf("%d of the %d bricks of a set serve, and %d must: %s",
+				up, len(set), sets.Needed(v.pool), words.Few(sets.NotOnline(set)))
 		}
 	}
 	// Somebody has to decide what is in split-brain; all else is mended without them.
-	if text := cmp.Or(splitText(v), unsound(v.pool)); text != "" {
+	if text := cmp.Or(splitText(v), sets.Unsound(v.pool)); text != "" {
 		return api.ResourceDegraded, text
+	}
+	if len(v.removed) > 0 {
+		return api.ResourceDegraded, v.waits
 	}
 	if v.narrowed {
 		return p.stillOpen(v)
@@ -223,51 +231,4 @@ func splitText(v *volume) string {
 	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. Look at the copies below the paths of the bricks, and choose: "+
 		"'holdfast volume resolve%s %s FILE --keep NODE', the node with the right copy (%s), or latest-mtime, or bigger-file. "+
 		"Of a directory, name the files in it that cannot be read", words.Few(v.status.SplitBrains), namespace, v.name, words.Few(copiesOf(&api.Volume{Status: v.status})))
-}
-
-// splitFiles are the entries in split-brain. A brick may know only the gfid of one that another brick knows by its path: gfids are
-// told where paths do not make up all of them.
-func splitFiles(v *glusterd.Volume) (files []string) {
-	for _, set := range v.Sets() {
-		var paths, gfids []string
-		most := 0
-		for _, b := range set {
-			if b.Heal == nil {
-				continue
-			}
-			most = max(most, int(b.Heal.SplitBrain))
-			for _, f := range b.Heal.Files {
-				if strings.HasPrefix(f, "<") {
-					gfids = append(gfids, f)
-				} else {
-					paths = append(paths, f)
-				}
-			}
-		}
-		slices.Sort(paths)
-		if paths = slices.Compact(paths); len(paths) < most {
-			slices.Sort(gfids)
-			paths = append(paths, slices.Compact(gfids)...)
-		}
-		files = append(files, paths...)
-	}
-	return files[:min(len(files), maxSplitBrains)]
-}
-
-func online(set []glusterd.Brick) (n int) {
-	for i := range set {
-		if set[i].State == glusterd.BrickOnline {
-			n++
-		}
-	}
-	return n
-}
-
-func notOnline(set []glusterd.Brick) (names []string) {
-	for i := range set {
-		if set[i].State != glusterd.BrickOnline {
-			names = append(names, set[i].Name()+map[glusterd.BrickState]string{glusterd.BrickOffline: " is down", glusterd.BrickUnknown: " is unknown"}[set[i].State])
-		}
-	}
-	return names
 }

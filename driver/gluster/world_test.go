@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/drivertest"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/conformance"
 	"github.com/holdfast-storage/holdfast/engine/plandump"
@@ -156,6 +157,9 @@ func (w *world) view() *engine.View {
 	x := conformance.World{Cluster: w.cluster, Hosts: w.hosts, Nodes: w.nodes, Resources: w.resources(), Daemons: w.daemons}
 	v := x.View(w.others...)
 	v.Failures = w.failures
+	if w.status != nil {
+		v.Status = w.status.DeepCopy()
+	}
 	system, err := Driver{}.Observe(context.Background(), v, nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -167,7 +171,12 @@ func (w *world) view() *engine.View {
 }
 
 func (w *world) plan() *engine.Plan {
-	return plandump.Write(Driver{Waits: w.waits}.Plan(w.view(), w.now))
+	view := w.view()
+	p := plandump.Write(Driver{Waits: w.waits}.Plan(view, w.now))
+	if lost := drivertest.Withdrawn(view, p); len(lost) > 0 {
+		w.t.Fatalf("clients lose something: %q", lost)
+	}
+	return p
 }
 
 // round runs one orchestration and returns its plan.

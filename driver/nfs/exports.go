@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -23,11 +24,14 @@ type export struct {
 // maxID is above all numbers that NFS-Ganesha takes for an export.
 const maxID = 1 << 16
 
-// served says of each export why it cannot be served, or nothing where it can. Of two with one pseudo path the older one has it.
+// served says of each export why it cannot be served, or nothing where it can. Of two with one
+// pseudo path that one has it which clients mount by it already, or the older one.
 func (s *Server) served() map[string]*export {
 	plans := map[string]*export{}
 	byAge := slices.Clone(s.Exports)
-	slices.SortStableFunc(byAge, func(a, b *api.NFSExport) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortStableFunc(byAge, func(a, b *api.NFSExport) int {
+		return cmp.Or(cmp.Compare(mounted(a), mounted(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+	})
 	pseudos, ids := map[string]string{}, map[int32]bool{0: true}
 	for _, e := range s.Exports {
 		ids[e.Status.ExportID] = true
@@ -42,16 +46,30 @@ func (s *Server) served() map[string]*export {
 			continue
 		}
 		pseudos[e.PseudoOf()] = e.Name
+		if x.id == 0 && x.waits != "" {
+			continue // what it waits for does not wait for it
+		}
 		if x.id == 0 || e.Status.Path != "" && e.Status.Path != e.Spec.Path {
-			x.id = freeID(ids, string(e.UID)+e.Spec.Path)
+			x.id = freeID(ids, e.Name+"\n"+e.Spec.Filesystem+e.Spec.Volume+"\n"+e.Spec.Path)
 		}
 		x.path = e.Spec.Path
 	}
 	return plans
 }
 
-// freeID takes a number that no export has. It follows from what the export is, so that hardly ever an export gets the number
-// that another one had: clients would reach into it by the files that they had open in the other one.
+// mounted sorts the exports first that clients mount by the pseudo path that they have.
+func mounted(e *api.NFSExport) int {
+	if strings.HasSuffix(e.Status.Source, ":"+e.PseudoOf()) {
+		return 0
+	}
+	return 1
+}
+
+// freeID takes a number that no export has. It follows from what the export is, so that hardly ever
+// an export gets the number that another one had: clients would reach into it by the files that
+// they had open in the other one. One that is declared again gets the number that it had: by host
+// and number, NFS-Ganesha ends the session that an earlier server left in an MDS, which would keep
+// the files from it for a minute and more.
 func freeID(taken map[int32]bool, of string) int32 {
 	h := fnv.New32a()
 	h.Write([]byte(of))
@@ -156,6 +174,21 @@ func Foresee(seen map[string]*ganesha.Report, after *engine.View, commands []eng
 			r.Current = was.Current && was.Generation == d.Generation
 		}
 		reports[d.Name] = r
+	}
+	return reports
+}
+
+// Reports are what the agents say of the NFS servers that run.
+func Reports(daemons []api.Daemon) map[string]*ganesha.Report {
+	reports := map[string]*ganesha.Report{}
+	for i := range daemons {
+		d := &daemons[i]
+		if d.Spec.Type != ganesha.Type || d.Status.State != api.DaemonRunning {
+			continue
+		}
+		if r, err := ganesha.Parse(d.Status.Report); err == nil && r != nil {
+			reports[d.Name] = r
+		}
 	}
 	return reports
 }

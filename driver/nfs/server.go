@@ -35,6 +35,8 @@ type Storage struct {
 	Finish func(d *api.Daemon, conf *string)
 	// Ready says whether all that a server at a place needs from the storage system is there, such as its key; nil where it needs nothing.
 	Ready func(at Place) bool
+	// Stays says whether a server that runs may stay on its host, which takes no new one at the moment.
+	Stays func(d *api.Daemon) bool
 }
 
 // Server is the NFS server of the cluster, which there is while there is an export.
@@ -66,7 +68,7 @@ func Choose(view *engine.View, storage Storage, able []Place, reports map[string
 	if len(s.Exports) == 0 {
 		return s
 	}
-	able = slices.DeleteFunc(slices.Clone(able), func(at Place) bool {
+	able = slices.DeleteFunc(s.staying(able), func(at Place) bool {
 		taken := s.ofAnother(at)
 		if taken {
 			s.taken = append(s.taken, at.Host)
@@ -89,6 +91,26 @@ func Choose(view *engine.View, storage Storage, able []Place, reports map[string
 		s.report = reports[d.Name]
 	}
 	return s
+}
+
+// staying are the places that can, and those of servers that run and may stay: clients lose what
+// they have mounted when a server moves, so that it does not because a node is changed, or its
+// daemon is started again.
+func (s *Server) staying(able []Place) []Place {
+	able = slices.Clone(able)
+	for i := range s.view.Daemons {
+		d := &s.view.Daemons[i]
+		h := s.hosts[d.Spec.Host]
+		serves := d.Spec.Type == ganesha.Type && d.DeletionTimestamp == nil && d.Status.State == api.DaemonRunning
+		if !serves || h == nil || h.ModeOf() != api.HostActive {
+			continue
+		}
+		there := slices.ContainsFunc(able, func(at Place) bool { return at.Node == d.Spec.ID })
+		if !there && h.AgentHeard() && s.storage.Stays(d) {
+			able = append(able, Place{Node: d.Spec.ID, Host: d.Spec.Host, Address: d.Spec.Parameters[ganesha.ParamAddress]})
+		}
+	}
+	return able
 }
 
 // ofAnother says whether the NFS server of another cluster is on a host. NFS-Ganesha listens on all addresses of its host, whatever

@@ -75,7 +75,7 @@ func (p *planner) judge(v, next *api.Volume) {
 			words.Plural(p.copies(), "peer"), p.word.Count(torus.PeerOK))
 		p.decide(api.VerdictWait, api.ReasonInsufficientNodes, object, "%s", s.Message)
 	default:
-		s.State, s.Message, s.ID, s.Source = api.ResourceCreating, "", "", ""
+		s.State, s.Served, s.Message, s.ID, s.Source = api.ResourceCreating, false, "", "", ""
 		meta.RemoveStatusCondition(&s.Conditions, api.ResourcePresent)
 		if p.cluster.ModeOf() == api.ClusterObserved {
 			s.State, s.Message = api.ResourcePending, "the cluster is in mode Observed: the volume does not exist and is "+

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/drivertest"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/conformance"
 	"github.com/holdfast-storage/holdfast/engine/plandump"
@@ -145,7 +146,11 @@ func (w *world) view() *engine.View {
 
 // round runs one orchestration and returns its plan.
 func (w *world) round() *engine.Plan {
-	p := plandump.Write(Driver{}.Plan(w.view(), w.now))
+	view := w.view()
+	p := plandump.Write(Driver{}.Plan(view, w.now))
+	if lost := drivertest.Withdrawn(view, p); len(lost) > 0 {
+		w.t.Fatalf("clients lose something: %q", lost)
+	}
 	w.writes += len(p.Nodes) + len(p.Resources) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
 	for _, s := range p.Nodes {
 		w.nodeNamed(s.Name).Status = s.Status

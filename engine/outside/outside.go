@@ -7,6 +7,7 @@ package outside
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,28 @@ func Changes(decisions []api.Decision) (all []api.OutsideChange) {
 	slices.SortStableFunc(all, byObject)
 	all = slices.CompactFunc(all, func(a, b api.OutsideChange) bool { return byObject(a, b) == 0 })
 	return all[:min(len(all), maxChanges)]
+}
+
+// Note writes the condition InSync of an object, by what decisions say of it. While the storage
+// system does not answer, and of an object of which nothing was ever changed so, nothing is
+// written.
+func Note(
+	conditions *[]metav1.Condition, generation int64, object string, decisions []api.Decision, answers bool, now time.Time,
+) {
+	c := metav1.Condition{
+		Type: api.ClusterInSync, Status: metav1.ConditionTrue, Reason: asDeclared, ObservedGeneration: generation,
+		LastTransitionTime: metav1.Time{Time: now.Truncate(time.Second)},
+	}
+	for _, d := range decisions {
+		if d.Object == object && d.Reason == api.ReasonChangedOutside {
+			c.Status, c.Reason = metav1.ConditionFalse, string(api.ReasonChangedOutside)
+			c.Message = words.Cut(d.Message, maxMessage)
+			break
+		}
+	}
+	if c.Status == metav1.ConditionFalse || answers && meta.FindStatusCondition(*conditions, c.Type) != nil {
+		meta.SetStatusCondition(conditions, c)
+	}
 }
 
 // Conditions is the condition InSync. A cluster in which nothing was ever changed so has none.

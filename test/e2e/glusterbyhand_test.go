@@ -28,6 +28,7 @@ func TestGlusterByHand(t *testing.T) {
 		do   func(*bed)
 	}{
 		{"a brick is unmounted", (*bed).brickUnmounted},
+		{"the pool is changed", (*bed).glusterChanged},
 		{"the volume is deleted", (*bed).volumeDeleted},
 		{"a host that was gone joins again", (*bed).goneJoinsAgain},
 	} {

@@ -55,6 +55,7 @@ var tests = map[string]struct {
 	"TestTwins":          {core, 55},
 
 	// Rare and long scenarios, virtual machines, and failures on top of failures.
+	"TestFilesystemServes":  {full, 120},
 	"TestAdoptLVM":          {full, 350},
 	"TestCephByHand":        {full, 120},
 	"TestChaos":             {full, 190},
