@@ -232,8 +232,8 @@ func registerOSDs(p *planner) {
 		_, known := p.seen.OSDs[o.id]
 		switch {
 		case known || o.leaving || p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]:
-		case o.started && p.stop[p.osdHave(o).Name] && !ended(p.osdHave(o)): // stopPurged waits for that
-		case o.started:
+		case p.osdHave(o) != nil && p.stop[p.osdHave(o).Name] && !ended(p.osdHave(o)): // stopPurged waits for that
+		case o.started && !drains(p.osdHave(o)):
 			gone := drift.Difference{Object: o.label(), Text: drift.Purged}
 			commandAlone(p, verbOSDNew, gone, map[string]string{o.label(): o.uuid})
 		default:
@@ -303,12 +303,11 @@ func anew(d *Driver, c *conn, view *engine.View, mute []string) {
 func stopPurged(p *planner) {
 	for _, o := range p.osds {
 		_, known := p.seen.OSDs[o.id]
-		stays := o.started && !o.leaving && p.hosts[o.host].AgentHeard() && !p.closed(o.host)
-		if d := p.osdHave(o); !known && stays && d != nil && !p.parting[d.Name] {
+		h := p.hosts[o.host]
+		stays := o.started && !o.leaving && h != nil && h.AgentHeard() && !p.closed(o.host)
+		if d := p.osdHave(o); !known && stays && d != nil && !p.parting[d.Name] && !ended(d) {
 			p.stop[d.Name], p.moving = true, true
-			if !ended(d) {
-				p.decide(api.VerdictDo, api.ReasonChangedOutside, o.label(), "%s; it stops for that", drift.Purged)
-			}
+			p.decide(api.VerdictDo, api.ReasonChangedOutside, o.label(), "%s; it stops for that", drift.Purged)
 		}
 	}
 }
