@@ -13,6 +13,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
+	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/cephreport"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -215,7 +216,7 @@ func TestBringUp(t *testing.T) {
 
 	f.agents()
 	p = f.round(t)
-	if len(p.Commands) != 1 || p.Commands[0].Verb != verbOSDNew || len(p.Commands[0].Params) != 3 {
+	if len(p.Commands) != 2 || p.Commands[0].Verb != orch.VerbBackend || p.Commands[1].Verb != verbOSDNew || len(p.Commands[1].Params) != 3 {
 		t.Fatalf("second plan: %+v, %v", p.Commands, daemonNames(p))
 	}
 	if diff := cmp.Diff(want[:3], daemonNames(p)); diff != "" { // which are told that they had a quorum
