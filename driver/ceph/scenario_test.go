@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
+	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/cephreport"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
