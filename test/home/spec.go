@@ -42,8 +42,8 @@ type Spec struct {
 	Interval string
 	// ReplaceAfter is how long a monitor's host may be silent; empty means the default.
 	ReplaceAfter string
-	// Orch has Holdfast answer 'ceph orch'.
-	Orch   bool
+	// Orch is spec.ceph.orch.state; empty for the default.
+	Orch   string
 	Config map[string]string
 	// Devices are the devices of each host, by the host's name.
 	Devices map[string][]string
@@ -78,8 +78,8 @@ func (s Spec) YAML() string {
 		replaceAfter = ", replaceAfter: " + s.ReplaceAfter
 	}
 	fmt.Fprintf(&b, "  ceph:\n    mon: {count: %d%s}\n    mgr: {count: %d}\n", s.Mons, replaceAfter, s.Mgrs)
-	if s.Orch {
-		b.WriteString("    orch: {state: Enabled}\n")
+	if s.Orch != "" {
+		fmt.Fprintf(&b, "    orch: {state: %s}\n", s.Orch)
 	}
 	b.WriteString("    config:\n      global:\n")
 	for _, option := range slices.Sorted(maps.Keys(s.Config)) {

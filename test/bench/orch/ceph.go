@@ -65,7 +65,7 @@ func cephPart(o options, w *tabwriter.Writer) error {
 func (c *clusters) round(t hosts.T, side string, counts, watched bool, watch time.Duration) {
 	t.Helper()
 	spec := home.SpecFor(c.Lab, 3, 2, 1)
-	spec.Orch = side == "Enabled"
+	spec.Orch = side
 	took := c.bringUp(t, spec)
 	if counts {
 		c.seconds[side] = append(c.seconds[side], took.Seconds())
