@@ -150,7 +150,7 @@ func (p *planner) mgrElsewhere() bool {
 
 func (p *planner) drainTurn(turn *string) func(*upkeep) bool {
 	return func(u *upkeep) bool {
-		return len(u.daemons) == 0 || p.hasTurn(u, turn, "are drained")
+		return len(u.daemons) == 0 || p.hasTurn(u, turn, "be drained")
 	}
 }
 
