@@ -35,7 +35,8 @@ func TestLikeKubectl_names(t *testing.T) {
 		t.Errorf("-l is not heeded: %s", out)
 	}
 	p.must(t, exitRefused, "", []string{"get", "pool/aa"}, "pool aa does not exist", "did you mean a?")
-	p.must(t, exitRefused, "", []string{"get", "pool/aa", "pool/dd"}, "pool aa does not exist", "pool dd does not exist")
+	p.must(t, exitRefused, "", []string{"get", "pool/aa", "pool/dd"}, "pool aa does not exist",
+		"pool dd does not exist")
 	p.must(t, exitUsage, "", []string{"get", "puddles"}, `kind "puddles" does not exist`)
 	p.must(t, exitUsage, "", []string{"get", "pools", "-o", "xml"}, "jsonpath")
 	p.must(t, exitUsage, "", []string{"delete", "pools"}, "pools/NAME")
@@ -134,16 +135,17 @@ func TestOwnFlags(t *testing.T) {
 
 // TestVersion: the agents are named where the API answers; where it does not the program's own is printed.
 func TestVersion(t *testing.T) {
-	p := newHome(t, "versions")
+	p := newHome(t, "versionsof")
 	var h api.Host
-	if err := p.Get(t.Context(), client.ObjectKey{Name: "versions-1"}, &h); err != nil {
+	if err := p.Get(t.Context(), client.ObjectKey{Name: "versionsof-1"}, &h); err != nil {
 		t.Fatal(err)
 	}
 	h.Status.AgentVersion = "9.9.9"
 	if err := p.Status().Update(t.Context(), &h); err != nil {
 		t.Fatal(err)
 	}
-	p.must(t, exitOK, "", []string{"version"}, "Client version: ", "Platform: linux/", "Agent version: 9.9.9 (versions-1)")
+	p.must(t, exitOK, "", []string{"version"}, "Client version: ", "Platform: linux/",
+		"Agent version: 9.9.9 (versionsof-1)")
 	p.must(t, exitOK, "", []string{"version", "-o", "json"}, `"agents": {`)
 	if out := p.must(t, exitOK, "", []string{"version", "--client"}); strings.Contains(out, "Agent") {
 		t.Error(out)

@@ -15,6 +15,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph"
+	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -298,7 +299,11 @@ func foretoldToAsk(p *engine.Projection) []string {
 			} else {
 				seen[told] = true
 			}
-			commands = append(commands, strings.TrimSuffix(c.Verb, " noout"))
+			verb := strings.TrimSuffix(c.Verb, " noout")
+			if verb == orch.VerbBackend {
+				verb = fmt.Sprint(orch.Command(c.Verb, c.Params)["prefix"]) // an option, for Ceph
+			}
+			commands = append(commands, verb)
 		}
 	}
 	slices.Sort(commands)

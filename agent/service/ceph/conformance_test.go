@@ -27,6 +27,7 @@ func TestConformance(t *testing.T) {
 	servicetest.Swept(t, code, elsewhere)
 	servicetest.Swept(t, parts, map[string]string{
 		"partition.go show":  "a removal that was killed shows a partition again, and is not killed a second time",
+		"forget.go forget":   "the action device.wipe calls it, which is carried out whole each time: package deviceaction",
 		"partition.go partx": "a partition that the kernel shows where another table had it: TestEnsure_life",
 	})
 	servicetest.Swept(t, passes, map[string]string{
