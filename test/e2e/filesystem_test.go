@@ -248,7 +248,7 @@ func (b *bed) filesystemsRefused() {
 	if out := b.ceph("fs", "ls") + b.ceph("osd", "pool", "ls"); strings.Contains(out, "bad") {
 		b.Errorf("something was made of what was refused: %s", out)
 	}
-	b.holdfast(0, "delete", "filesystem", "bad")
+	b.holdfast(0, "delete", "filesystem", "bad", "--ignore-not-found")
 }
 
 // filesystemInUse deletes the filesystem with its data, which has to be named, waits for the client, and leaves nothing behind.
