@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -27,5 +28,12 @@ func TestRun_visible(t *testing.T) {
 		if text := out.String() + complaint.String(); strings.ContainsAny(text, "\x1b\x07\u202e") || !strings.Contains(text, "owned") {
 			t.Errorf("%q prints %q", args, text)
 		}
+	}
+	out.Reset()
+	args := []string{"--kubeconfig", p.kubeconfig, "get", "hosts", "visible-1", "-o", "json"}
+	run(context.Background(), args, streams{in: strings.NewReader(""), out: &out, err: &complaint})
+	var h api.Host
+	if err := json.Unmarshal(out.Bytes(), &h); err != nil || h.Spec.Reason != "\x1b]0;owned\x07 \u202egnp" {
+		t.Errorf("as JSON: %q, %v", h.Spec.Reason, err)
 	}
 }

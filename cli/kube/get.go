@@ -7,6 +7,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/cmd/get"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Get is kubectl's get, without its command.
@@ -14,8 +16,27 @@ type Get struct{ options *get.GetOptions }
 
 // NewGet returns a Get that writes to these.
 func NewGet(in io.Reader, out, errOut io.Writer) *Get {
-	streams := genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut}
-	return &Get{get.NewGetOptions("holdfast", streams)}
+	g := &Get{}
+	streams := genericiooptions.IOStreams{In: in, Out: output{g, out}, ErrOut: errOut}
+	g.options = get.NewGetOptions("holdfast", streams)
+	return g
+}
+
+// output writes hidden characters in JSON as JSON's own escapes: values stay as they are.
+type output struct {
+	get *Get
+	to  io.Writer
+}
+
+// Write implements io.Writer. The printers of kubectl write a whole object at a time.
+func (o output) Write(p []byte) (int, error) {
+	if format := o.get.options.PrintFlags.OutputFormat; format == nil || *format != "json" {
+		return o.to.Write(p)
+	}
+	if _, err := io.WriteString(o.to, words.JSON(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Bind adds its flags to a command.

@@ -215,7 +215,11 @@ func (t *RoundTripper) look(ctx context.Context) *Error {
 		return nil
 	}
 	if some(e.Servers) > 1 {
-		time.Sleep(election)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(election):
+		}
 		if e = t.Look(ctx); !Lost(e.Servers) {
 			return nil
 		}

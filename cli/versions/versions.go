@@ -39,6 +39,12 @@ func Command(connect func() (client.Client, error), out, errOut io.Writer) *cobr
 		Use:   "version",
 		Short: "Print the version of this program, and of the agents",
 		Args:  cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			if output != "" && output != "json" {
+				return fmt.Errorf("unknown output format -o %s: use json", output)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{
 				Client: version.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,

@@ -28,8 +28,8 @@ type command map[string]any
 
 func ask(prefix string) command { return command{"prefix": prefix, "format": "json"} }
 
-// Observe asks the cluster for its state. In a cluster that is well it costs two commands, and a third where options are declared: how
-// the mons have stored them. CRUSH, and the maps of the mons, of the OSDs and of filesystems, which may be long, are asked for only when they have changed.
+// Observe asks the cluster for its state. In a cluster that is well it costs three commands: the third is how the mons have stored
+// options, where some are declared or Holdfast answers 'ceph orch', as it does by default. CRUSH, and the maps of the mons, of the OSDs and of filesystems, which may be long, are asked for only when they have changed.
 func (d *Driver) Observe(ctx context.Context, view *engine.View, secrets engine.SecretReader) (any, error) {
 	wanted, running := monStates(view.Daemons)
 	if !wanted || view.Cluster.DeletionTimestamp != nil {
