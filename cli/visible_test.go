@@ -30,10 +30,11 @@ func TestRun_visible(t *testing.T) {
 		}
 	}
 	out.Reset()
-	args := []string{"--kubeconfig", p.kubeconfig, "get", "hosts", "visible-1", "-o", "json"}
+	p.editHost(t, "visible-2", func(h *api.Host) { h.Spec.Reason = "\u009b2J" })
+	args := []string{"--kubeconfig", p.kubeconfig, "get", "hosts", "visible-2", "-o", "json"}
 	run(context.Background(), args, streams{in: strings.NewReader(""), out: &out, err: &complaint})
 	var h api.Host
-	if err := json.Unmarshal(out.Bytes(), &h); err != nil || h.Spec.Reason != "\x1b]0;owned\x07 \u202egnp" {
+	if err := json.Unmarshal(out.Bytes(), &h); err != nil || h.Spec.Reason != "\u009b2J" {
 		t.Errorf("as JSON: %q, %v", h.Spec.Reason, err)
 	}
 }
