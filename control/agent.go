@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/join"
+	"github.com/holdfast-storage/holdfast/control/private"
 )
 
 // AgentConfig says which host's agent to be.
@@ -47,7 +48,7 @@ func OpenAgent(ctx context.Context, c AgentConfig) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	hideKeys(c.DataDir, c.Log)
+	private.Hide(c.DataDir, c.Log)
 	servers, err := c.open(ctx)
 	if err != nil {
 		unlock()

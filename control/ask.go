@@ -40,6 +40,8 @@ const (
 type question struct {
 	Name    string `json:"name"`
 	PeerURL string `json:"peerURL"`
+	// NewURL is set by a member whose address changed, until all members know it.
+	NewURL string `json:"newURL,omitempty"`
 	// Standby is set by a server that holds no seat, and Generation is that of its data.
 	Standby    bool  `json:"standby"`
 	Generation int64 `json:"generation"`
@@ -126,7 +128,10 @@ func (s *Server) others() []string {
 }
 
 func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, error) {
-	q := &question{Name: s.settings.Name, PeerURL: s.peerURL(), Standby: standby, Generation: s.settings.Generation, Endpoint: s.Endpoint()}
+	q := &question{
+		Name: s.settings.Name, PeerURL: s.peerURL(), NewURL: newURL(s), Standby: standby,
+		Generation: s.settings.Generation, Endpoint: s.Endpoint(),
+	}
 	if standby {
 		q.Belief, q.Full, q.HostKey = s.standbyBelief(), seatroom.Check(string(s.dir)) != nil, s.keyOfHost()
 		if s.damage != nil {
@@ -331,6 +336,9 @@ func (s *Server) answerSeat(ctx context.Context, q *question) (*reply, error) {
 	}
 	answer := &reply{Generation: s.settings.Generation, Servers: servers}
 	info, found := m.Find(q.PeerURL)
+	if !found && q.NewURL != "" {
+		info, found = m.Find(q.NewURL)
+	}
 	if q.Standby {
 		if !q.Full {
 			s.quorum.asked(q.Name, q.PeerURL, found && info.Name != "", words.Cut(q.Damaged, 300))

@@ -84,6 +84,7 @@ func (c *Config) resolve(stored *settings) (*settings, error) {
 	s.EtcdPeerPort = first(s.EtcdPeerPort, stored.EtcdPeerPort, DefaultEtcdPeerPort)
 	s.EtcdClientPort = first(s.EtcdClientPort, stored.EtcdClientPort, DefaultEtcdClientPort)
 	s.Name, s.Address = first(s.Name, stored.Name), first(s.Address, stored.Address)
+	s.Was = s.knownBy(stored)
 	var err error
 	if s.Name == "" {
 		if s.Name, err = DefaultName(); err != nil {
@@ -110,8 +111,9 @@ func (c *Config) unchanged(stored *settings) error {
 	case c.Name != "" && c.Name != stored.Name:
 		return fmt.Errorf("the data directory %s belongs to the server %s, not %s: leave out --name, or choose another directory with --data-dir",
 			c.DataDir, stored.Name, c.Name)
-	case c.Address != "" && c.Address != stored.Address:
-		return fmt.Errorf("the server %s was made with the address %s, which the other servers know: it cannot be changed to %s",
+	case c.Address != "" && c.Address != stored.Address && stored.Seat == seatTaking:
+		return fmt.Errorf("the server %s is becoming a member of etcd with the address %s, which cannot be changed to "+
+			"%s meanwhile: start it with the former address until its log says that it holds one",
 			stored.Name, stored.Address, c.Address)
 	case c.EtcdPeerPort != 0 && c.EtcdPeerPort != stored.EtcdPeerPort:
 		return fmt.Errorf("the server %s was made with the etcd peer port %d, which the other servers know: it cannot be changed to %d",

@@ -162,8 +162,11 @@ func deviceOf(path string) (device uint64, ok bool) {
 
 // settings is what a server is, and stays: server.json.
 type settings struct {
-	Name           string `json:"name"`
-	Address        string `json:"address"`
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	// Was is the address that the members of etcd know the server by, after it was started with another one and until
+	// they know that.
+	Was            string `json:"was,omitempty"`
 	APIPort        int    `json:"apiPort"`
 	EtcdPeerPort   int    `json:"etcdPeerPort"`
 	EtcdClientPort int    `json:"etcdClientPort"`

@@ -27,9 +27,10 @@ var elsewhere = map[string]string{
 	"removed.go pruneRemoved": "TestSetAside_cut", "removed.go setAside pruneRemoved": "TestSetAside_cut", "removed.go moveDatabase RemoveAll": "TestSetAside_cut",
 	// Which of two copies has more, or whether it can be told, is chance here.
 	"removed.go moveDatabase Rename":        "TestSetAside_cut",
-	"private.go":                            "each start does it again",
-	"server.go Start hideKeys":              "as in private.go",
-	"agent.go OpenAgent hideKeys":           "as in private.go",
+	"server.go Start Hide":                  "each start does it again",
+	"agent.go OpenAgent Hide":               "each start does it again",
+	"moved.go":                              "each start does it again; TestServerAddress of test/e2e",
+	"seat.go sit tellAddress":               "as in moved.go",
 	"damage.go":                             "TestMoveAside of control/damaged cuts it off",
 	"seat.go await replace":                 "as in damage.go",
 	"seat.go take wait":                     "as in damage.go",

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/join"
+	"github.com/holdfast-storage/holdfast/control/private"
 )
 
 // openModes lets everybody read some of what holds keys.
@@ -24,7 +24,7 @@ func openModes(t *testing.T, dir string, modes map[string]fs.FileMode) {
 
 func exposedNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	found, err := control.FindExposed(dir)
+	found, err := private.Find(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,9 +81,9 @@ func TestAgent_exposedKeys(t *testing.T) {
 	}
 }
 
-// TestFindExposed_foreign: what belongs to somebody else is his to read; links and what is missing
+// TestPrivate_foreign: what belongs to somebody else is his to read; links and what is missing
 // are left alone.
-func TestFindExposed_foreign(t *testing.T) {
+func TestPrivate_foreign(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "pki"), 0o700); err != nil {
 		t.Fatal(err)

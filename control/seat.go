@@ -167,6 +167,9 @@ func (s *Server) sit(ctx context.Context) error {
 	if damage := etcd.Differs(ctx, s.member); damage != nil {
 		return errors.Join(damage, listener.Close())
 	}
+	if err := s.insist(ctx, func(ctx context.Context) error { return tellAddress(ctx, s) }); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	if err := s.startAPI(ctx, listener); err != nil {
 		return err
 	}
@@ -302,6 +305,3 @@ func (s *Server) openStandby() error {
 	s.useHost(host)
 	return s.writeStandbyAdmin()
 }
-
-// peerURL is where the other members reach this server's.
-func (s *Server) peerURL() string { return etcd.PeerURL(s.settings.Address, s.settings.EtcdPeerPort) }

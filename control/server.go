@@ -27,6 +27,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control/join"
 	"github.com/holdfast-storage/holdfast/control/led"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/control/private"
 	"github.com/holdfast-storage/holdfast/control/quorumview"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 	"github.com/holdfast-storage/holdfast/orch/wire"
@@ -91,7 +92,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	hideKeys(c.DataDir, c.Log)
+	private.Hide(c.DataDir, c.Log)
 	s := &Server{dir: dataDir(c.DataDir), log: c.Log, unlock: unlock, failed: make(chan error, 1), changed: make(chan struct{})}
 	s.running, s.stopBackground = context.WithCancel(context.Background())
 	if err := (mender{s}).noteEnd(s.start(ctx, &c)); err != nil {

@@ -287,7 +287,8 @@ type CephMonSpec struct {
 	Placement *HostSelection `json:"placement,omitempty"`
 	// ReplaceAfter is how long the agent of a mon's host must be disconnected before the mon is replaced,
 	// if the mon is out of the quorum then. How long the mon has been out is not measured. The mon of a
-	// drained or removed host is replaced at once; that of a host in maintenance is not replaced.
+	// drained or removed host is replaced at once; that of a host in maintenance is not replaced. It is also
+	// how long a connected host may be without the mon's address before another mon replaces the mon.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('24h')",message="replaceAfter must be between 30s and 24h"

@@ -139,6 +139,9 @@ type OutsideChange struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+	// Since is when it was found; it stays while the object is found changed in each orchestration.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
 }
 
 // DaemonCount counts the daemons of one type and version.

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control/access"
 	"github.com/holdfast-storage/holdfast/control/damaged"
 	"github.com/holdfast-storage/holdfast/control/pki"
+	"github.com/holdfast-storage/holdfast/control/private"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -109,7 +110,7 @@ func (f *Facts) certificates() {
 
 // keys looks for those that others may read.
 func (f *Facts) keys() {
-	found, err := control.FindExposed(f.DataDir)
+	found, err := private.Find(f.DataDir)
 	if err != nil {
 		f.problem(err)
 	}

@@ -63,6 +63,19 @@ func (m *Member) AddLearner(ctx context.Context, peerURL string) error {
 	return err
 }
 
+// Move has all members know a member by another peer URL. Nothing is done where they do.
+func Move(ctx context.Context, m *Member, peerURL string) error {
+	own := m.etcd.Server.Cluster().Member(m.etcd.Server.MemberID())
+	urls, err := types.NewURLs([]string{peerURL})
+	if err != nil || own == nil || slices.Equal(own.PeerURLs, urls.StringSlice()) {
+		return err
+	}
+	next := membership.Member{ID: own.ID, RaftAttributes: own.RaftAttributes}
+	next.PeerURLs = urls.StringSlice()
+	_, err = m.etcd.Server.UpdateMember(ctx, next)
+	return err
+}
+
 // ErrNotReady says that a learner has not caught up yet.
 var ErrNotReady = etcderrors.ErrLearnerNotReady
 

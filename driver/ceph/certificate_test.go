@@ -9,6 +9,8 @@ import (
 	"math/big"
 	"testing"
 	"time"
+
+	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
 )
 
 // selfSigned is a Secret with a certificate that ends at a time.
@@ -28,7 +30,7 @@ func selfSigned(t *testing.T, until time.Time) secret {
 		t.Fatal(err)
 	}
 	return secret{data: map[string][]byte{
-		secretCertificate:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		secretCertificateKey: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
+		certificate.Entry:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		certificate.KeyEntry: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
 	}}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/policy"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -267,4 +268,9 @@ func (p *planner) configProblems() []string {
 		}
 	})
 	return problems
+}
+
+// policyOptions are what the policies in the spec come to in a release; without one, all that they may come to.
+func policyOptions(spec *api.CephSpec, release string) map[string]string {
+	return policy.Options(spec, release != "" && !olderRelease(release, policy.MclockSince))
 }

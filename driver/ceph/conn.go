@@ -46,7 +46,10 @@ type conn struct {
 	fs       *fsMap       // of the epoch that it says
 	mgrs     *orch.MgrMap // of the epoch that it says
 	mgrEpoch int          // as last heard
-	crush    *crushMap    // of the version that it says
+	// mgrActive is the active manager, mgrSince when it was seen first to be available.
+	mgrActive string
+	mgrSince  time.Time
+	crush     *crushMap // of the version that it says
 	// owned are the options that Holdfast has set, nil when they have to be read; options what the release optionsOf says of those that were asked
 	// for, and optionNames all names that it has, nil when they were not asked for.
 	owned map[string]OwnedOption

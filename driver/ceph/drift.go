@@ -264,6 +264,7 @@ func bound(p *planner, yield func(drift.Bound) bool) {
 	for _, m := range p.members {
 		if !has(m.Host, m.Address) && !yield(drift.Bound{
 			Daemon: "mon." + m.ID, Address: m.Address, Host: m.Host, Has: p.hosts[m.Host].Status.Addresses,
+			ReplacedAfter: p.spec.Mon.ReplaceAfter.Duration,
 		}) {
 			return
 		}
@@ -277,6 +278,29 @@ func bound(p *planner, yield func(drift.Bound) bool) {
 			return
 		}
 	}
+}
+
+func asMember(d *api.Daemon) member {
+	return member{ID: d.Spec.ID, Host: d.Spec.Host, Address: d.Spec.Parameters[ParamAddress]}
+}
+
+// stranded says whether the host of a mon gave up the mon's address for good: by its agent, for as long as a mon
+// may be away. A mon keeps its address for life ("Changing a Monitor's IP address" in Ceph's "Adding/Removing
+// Monitors": add a mon with the new address, then remove the old one).
+func stranded(p *planner, m member) bool {
+	h := p.hosts[m.Host]
+	if h == nil || !h.AgentHeard() || p.closed(m.Host) {
+		return false
+	}
+	b := drift.Bound{Address: m.Address, Has: h.Status.Addresses}
+	since := engine.OutsideSince(p.view, "host/"+m.Host)
+	return b.Gone() && !since.IsZero() && p.now.Sub(since) >= p.spec.Mon.ReplaceAfter.Duration
+}
+
+// keepsMonsOff says whether a host gets no other mon because of this one: it has one at most, but where it gave up
+// the address of the old one.
+func keepsMonsOff(p *planner, m member, at place) bool {
+	return m.Host == at.host && (m.Address == at.address || !stranded(p, m))
 }
 
 // checkMonNetwork refuses a network that the mons are not in.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
@@ -274,6 +275,31 @@ func TestDrift_addresses(t *testing.T) {
 			t.Errorf("%s: %q", mon, got)
 		}
 	}
+}
+
+// A mon whose host gave up its address is replaced by one at the new address, on the same host where there is no
+// other, and not before spec.ceph.mon.replaceAfter. One that gets its address back in time stays.
+func TestDrift_monsAddress(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	f.hosts[1].Status.Addresses = []string{"10.0.9.2"}
+	f.checkMonsAfter(t, monReplaceAfter-time.Minute, "a@h1", "b@h2", "c@h3")
+	f.hosts[1].Status.Addresses = []string{"10.0.0.2"}
+	f.checkMonsAfter(t, time.Minute, "a@h1", "b@h2", "c@h3")
+	f.hosts[1].Status.Addresses = []string{"10.0.9.2"}
+	f.checkMonsAfter(t, monReplaceAfter-time.Minute, "a@h1", "b@h2", "c@h3")
+	f.checkMonsAfter(t, 2*time.Minute, "a@h1", "c@h3", "d@h2")
+	if at := f.daemons["c-mon-d"].Spec.Parameters[ParamAddress]; at != "10.0.9.2" {
+		t.Errorf("mon.d listens on %s", at)
+	}
+}
+
+func (f *fakeWorld) checkMonsAfter(t *testing.T, d time.Duration, want ...string) {
+	t.Helper()
+	f.monSteps(t)
+	f.now = f.now.Add(d)
+	f.monSteps(t)
+	f.checkMons(t, want...)
 }
 
 // In a run in which no map of Ceph changed nothing more is asked than before, and nothing is written.

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
@@ -47,7 +48,8 @@ func (p *planner) finishGateway(x *storePlan, d *api.Daemon, at seat) {
 		api.DaemonFile{Path: rgw.FileZonegroup, Sources: []api.FileSource{{Text: &zonegroup}}},
 		api.DaemonFile{Path: rgw.FileZone, Sources: []api.FileSource{{Text: &zone}}})
 	if x.tls() != "" {
-		d.Spec.Files = append(d.Spec.Files, secretFile(rgw.FileCertificate, x.tls(), secretCertificate), secretFile(rgw.FileKey, x.tls(), secretCertificateKey))
+		d.Spec.Files = append(d.Spec.Files, secretFile(rgw.FileCertificate, x.tls(), certificate.Entry),
+			secretFile(rgw.FileKey, x.tls(), certificate.KeyEntry))
 	}
 	// The last one: who is cut off while they are written has it say what is there.
 	d.Spec.Files = append(d.Spec.Files, api.DaemonFile{Path: rgw.FileServes, Sources: []api.FileSource{{Text: &serves}}})

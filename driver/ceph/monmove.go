@@ -55,7 +55,7 @@ func (p *planner) isMember(id string) bool {
 func (p *planner) findJoining() {
 	for _, d := range p.daemonsOf(TypeMon) {
 		if !p.isMember(d.Spec.ID) && !drains(d) {
-			p.joining = append(p.joining, member{ID: d.Spec.ID, Host: d.Spec.Host, Address: d.Spec.Parameters[ParamAddress]})
+			p.joining = append(p.joining, asMember(d))
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (p *planner) mayNotLeave(d *api.Daemon, another bool) api.Reason {
 
 // removedWhy says why a mon that was told to leave is taken out of the map.
 func (p *planner) removedWhy(d *api.Daemon) string {
-	if p.departs(member{ID: d.Spec.ID, Host: d.Spec.Host, Address: d.Spec.Parameters[ParamAddress]}) != "" {
+	if p.departs(asMember(d)) != "" {
 		return "another mon has replaced it"
 	}
 	return "surplus: the desired number of mons is in the quorum"
@@ -231,12 +231,16 @@ func (p *planner) staying() (n int) {
 }
 
 // departs says why a mon is to have another one in its place; nothing when it is not. One that is in the quorum is only ever
-// moved off a host that is drained or that no StorageNode means any more: nothing is stopped because of lost contact.
+// moved off a host that is drained, that no StorageNode means any more, or that gave up the mon's address: nothing
+// is stopped because of lost contact.
 func (p *planner) departs(m member) string {
 	h := p.hosts[m.Host]
 	switch {
 	case p.yielded[m.Host] != "":
 		return p.yielded[m.Host]
+	case stranded(p, m):
+		return fmt.Sprintf("host %s has not had its address %s for more than %v", m.Host, m.Address,
+			p.spec.Mon.ReplaceAfter.Duration)
 	case slices.Contains(p.seen.Quorum, m.ID):
 		return ""
 	case h == nil:
@@ -381,8 +385,10 @@ func (p *planner) hostsForMons() []place {
 	}
 	return slices.DeleteFunc(places, func(at place) bool {
 		return len(p.members) > 0 && monset.IsIPv6(at.address) != monset.IsIPv6(p.members[0].Address) ||
-			slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool { return d.Spec.Host == at.host }) ||
-			slices.ContainsFunc(p.members, func(m member) bool { return m.Host == at.host }) ||
+			slices.ContainsFunc(p.daemonsOf(TypeMon), func(d *api.Daemon) bool {
+				return keepsMonsOff(p, asMember(d), at)
+			}) ||
+			slices.ContainsFunc(p.members, func(m member) bool { return keepsMonsOff(p, m, at) }) ||
 			slices.ContainsFunc(others, func(d *api.Daemon) bool { return portTaken(at, d) })
 	})
 }

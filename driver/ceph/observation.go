@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -38,8 +41,10 @@ type Observation struct {
 	Monmap []string
 	// MgrAvailable is set when there is an active manager that is ready.
 	MgrAvailable bool
-	ActiveMgr    string
-	Standbys     int
+	// MgrSince is when the leader first saw this manager active; zero while none is.
+	MgrSince  metav1.Time
+	ActiveMgr string
+	Standbys  int
 	// OSDs are the OSDs in Ceph's map, by number.
 	OSDs map[int]OSD
 	// Destroyed are the numbers that Ceph keeps for OSDs that were destroyed, with the host that CRUSH has each on.
@@ -79,7 +84,7 @@ type Observation struct {
 	// Mirrors is what is said of the mirroring of images.
 	Mirrors MirrorFacts
 	// Certificates are those that gateways are to show, by the names of their Secrets.
-	Certificates map[string]Certificate
+	Certificates map[string]certificate.Certificate
 	// Config is Ceph's own configuration.
 	Config *ConfigFacts
 	// Restartable says of OSDs, by their labels, whether they may stop for a moment. Only the next one that is to be started again is asked about.

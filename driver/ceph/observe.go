@@ -8,7 +8,10 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
 	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
@@ -60,7 +63,7 @@ func (d *Driver) Observe(ctx context.Context, view *engine.View, secrets engine.
 	fillKeys(ctx, c, view, secrets, o)
 	c.silences.Store(0)
 	o.fillGateways(view.Daemons)
-	o.fillCertificates(ctx, view, secrets)
+	o.Certificates = certificate.Read(ctx, view, secrets)
 	o.fillMirrors(ctx, view, secrets)
 	return o, nil
 }
@@ -177,7 +180,13 @@ func (c *conn) fillMgr(ctx context.Context, _ *statusAnswer, o *Observation) err
 	if err := c.ask(ctx, "mgr stat", &stat); err != nil {
 		return err
 	}
-	o.ActiveMgr, c.mgrEpoch = stat.ActiveName, stat.Epoch
+	if o.ActiveMgr, c.mgrEpoch = stat.ActiveName, stat.Epoch; !o.MgrAvailable || c.mgrActive != o.ActiveMgr {
+		c.mgrActive, c.mgrSince = o.ActiveMgr, time.Time{}
+	}
+	if o.MgrAvailable && c.mgrSince.IsZero() {
+		c.mgrSince = c.now()
+	}
+	o.MgrSince = metav1.Time{Time: c.mgrSince}
 	return nil
 }
 

@@ -216,7 +216,7 @@ func (p *planner) judgePGs(s *state) {
 	o := p.seen
 	switch {
 	case len(p.osds) == 0:
-	case o.PGsWanted == 0 && p.within(firstPool):
+	case o.PGsWanted == 0 && (p.within(firstPool) || newMgr(p)):
 		s.because("the mgr has not created its own pool yet")
 		s.coming = true
 	case o.BytesTotal == 0 || o.PGs < o.PGsWanted && !p.onlyNewPools():
@@ -231,6 +231,13 @@ func (p *planner) judgePGs(s *state) {
 		s.because("waiting for the mgr to report placement groups after the last OSD map change")
 		p.moving = true
 	}
+}
+
+// newMgr says whether the manager of a cluster that comes up has just become active: on a busy machine that is
+// long after it was started.
+func newMgr(p *planner) bool {
+	online := p.view.Status != nil && p.view.Status.Status.Status == api.StorageOnline
+	return !online && p.now.Sub(p.seen.MgrSince.Time) < firstPool
 }
 
 // readyNodes are the nodes that are set up: accepted, and their OSDs up.

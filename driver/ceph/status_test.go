@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -208,6 +209,28 @@ func TestParseVersions(t *testing.T) {
 	} {
 		if got, err := parseVersions([]byte(text)); err != nil || got != want {
 			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+// A manager that became active long after it was started is given time for its own pool; a cluster that is ONLINE
+// stays so.
+func TestStatus_newMgr(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	f.now = f.now.Add(time.Hour)
+	for status, want := range map[api.StorageState]bool{api.StorageOffline: false, api.StorageOnline: true} {
+		for after, done := range map[time.Duration]bool{time.Second: want, firstPool + time.Second: true} {
+			v, _, err := f.observed(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := v.System.(*Observation)
+			o.PGs, o.PGsWanted, o.PGsActive, o.PGsClean, o.MgrSince = 0, 0, 0, 0, metav1.NewTime(f.now.Add(-after))
+			v.Status.Status.Status = status
+			if p := f.planAt(v, f.now); (p.Status.Status == api.StorageOnline) != done {
+				t.Errorf("%s, active for %v: %s %v", status, after, p.Status.Status, p.Status.Reasons)
+			}
 		}
 	}
 }

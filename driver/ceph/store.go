@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -251,7 +252,7 @@ func (p *planner) checkCertificate(x *storePlan) (none engine.Objection) {
 		return c.Problem
 	case !p.now.Before(c.NotAfter):
 		return engine.Refusal(api.ReasonInvalidSpec, "the certificate in Secret %s expired on %s: replace it",
-			x.tls(), day(c.NotAfter))
+			x.tls(), certificate.Day(c.NotAfter))
 	}
 	return none
 }

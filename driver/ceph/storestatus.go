@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -182,10 +183,11 @@ func (p *planner) whySilent(d *api.Daemon) string {
 // certificateWord warns of a certificate that ends soon.
 func (p *planner) certificateWord(x *storePlan) []string {
 	c := p.seen.Certificates[x.tls()]
-	if x.tls() == "" || c.Fingerprint == "" || c.NotAfter.Sub(p.now) > expiresSoon {
+	if x.tls() == "" || c.Fingerprint == "" || c.NotAfter.Sub(p.now) > certificate.ExpiresSoon {
 		return nil
 	}
-	return []string{fmt.Sprintf("its certificate expires on %s: replace it in Secret %s", day(c.NotAfter), x.tls())}
+	return []string{fmt.Sprintf("its certificate expires on %s: replace it in Secret %s",
+		certificate.Day(c.NotAfter), x.tls())}
 }
 
 // dropStore takes a store away that is being deleted; it says whether the ObjectStore may go.

@@ -228,7 +228,7 @@ func (w *world) apply(ctx context.Context, v *engine.View, p *engine.Plan) error
 	}
 	w.failures = nil
 	w.writes += len(p.Nodes) + len(p.Resources) + len(p.Secrets) + len(p.Daemons) + len(p.Remove) + len(p.Commands)
-	w.status = &api.StorageStatus{Status: p.Status}
+	w.status = &api.StorageStatus{Status: engine.Aggregate(v, p, w.now)}
 	for _, s := range p.Nodes {
 		i := slices.IndexFunc(w.nodes, func(n api.StorageNode) bool { return n.Name == s.Name })
 		w.nodes[i].Status = s.Status

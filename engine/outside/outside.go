@@ -5,6 +5,7 @@
 package outside
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -28,18 +29,29 @@ const (
 const asDeclared = "AsDeclared"
 
 // Changes are the objects that decisions say were changed in the storage system, sorted, as far as a status
-// has room.
-func Changes(decisions []api.Decision) (all []api.OutsideChange) {
+// has room. One that the last orchestration found, too, keeps the time at which it was found first.
+func Changes(decisions []api.Decision, was []api.OutsideChange, now time.Time) (all []api.OutsideChange) {
 	for _, d := range decisions {
 		if d.Reason == api.ReasonChangedOutside {
 			object, message := words.Cut(d.Object, maxObject), words.Cut(d.Message, maxMessage)
-			all = append(all, api.OutsideChange{Object: object, Message: message})
+			since := cmp.Or(Since(was, object), metav1.Time{Time: now.Truncate(time.Second)})
+			all = append(all, api.OutsideChange{Object: object, Message: message, Since: &since})
 		}
 	}
 	byObject := func(a, b api.OutsideChange) int { return strings.Compare(a.Object, b.Object) }
 	slices.SortStableFunc(all, byObject)
 	all = slices.CompactFunc(all, func(a, b api.OutsideChange) bool { return byObject(a, b) == 0 })
 	return all[:min(len(all), maxChanges)]
+}
+
+// Since is when an object was found changed first; zero where it is not among the changes.
+func Since(changes []api.OutsideChange, object string) metav1.Time {
+	for _, x := range changes {
+		if x.Object == object && x.Since != nil {
+			return *x.Since
+		}
+	}
+	return metav1.Time{}
 }
 
 // Note writes the condition InSync of an object, by what decisions say of it. While the storage

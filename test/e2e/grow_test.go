@@ -35,7 +35,8 @@ func TestGrow(t *testing.T) {
 	b.await("nothing to be told of", func() error {
 		return b.tellsOf("AsRoomAllows", "every pool keeps as many copies as there is room for")
 	})
-	b.cephHealthy(3, 3)
+	// Ceph splits placement groups when it has the time.
+	b.await("Ceph to be well", func() error { return b.health(3, 3) })
 	b.noOrphans()
 }
 

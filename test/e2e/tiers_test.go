@@ -58,6 +58,8 @@ var tests = map[string]struct {
 	"TestFilesystemServes":  {full, 120},
 	"TestAdoptLVM":          {full, 350},
 	"TestCephByHand":        {full, 120},
+	"TestHostAddress":       {full, 100},
+	"TestServerAddress":     {full, 60},
 	"TestChaos":             {full, 190},
 	"TestDamagedServer":     {full, 90},
 	"TestEncryptedOSD":      {full, 120},

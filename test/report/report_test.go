@@ -13,6 +13,7 @@ const someRun = `
 {"Action":"output","Package":"p","Test":"TestGood","Output":"    main_test.go:7: waited 20 s for room on the machine\n"}
 {"Action":"pass","Package":"p","Test":"TestGood","Elapsed":25}
 {"Action":"output","Package":"p","Test":"TestFlaky/one","Output":"    a_test.go:12: it is gone\n"}
+{"Action":"output","Package":"p","Test":"TestFlaky/one","Output":"    a_test.go:5: ==== host h1 (10.77.0.11) is on\n"}
 {"Action":"fail","Package":"p","Test":"TestFlaky/one","Elapsed":1}
 {"Action":"output","Package":"p","Test":"TestFlaky","Output":"    a_test.go:99: what comes after\n"}
 {"Action":"fail","Package":"p","Test":"TestFlaky","Elapsed":2}

@@ -83,6 +83,8 @@ func (r results) read(in io.Reader) error {
 var (
 	// says is a line of t.Error, t.Fatal or t.Log in a test file, crashes begins what the Go runtime says at its end.
 	says = regexp.MustCompile(`^\s*\w+_test\.go:\d+: `)
+	// pictures begins what a test that failed shows of each host (test/hosts Diagnose).
+	pictures = regexp.MustCompile(`_test\.go:\d+: ====`)
 	// waits is what a test says that waited for room on the machine (test/turn).
 	waits   = regexp.MustCompile(`: waited (\d+) s for room on the machine`)
 	crashes = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE)`)
@@ -100,7 +102,7 @@ func (r results) add(e event) {
 		if found := waits.FindStringSubmatch(e.Output); found != nil {
 			one.waited, _ = strconv.ParseFloat(found[1], 64)
 		}
-		if says.MatchString(e.Output) || crashes.MatchString(e.Output) {
+		if says.MatchString(e.Output) && !pictures.MatchString(e.Output) || crashes.MatchString(e.Output) {
 			one.saying = strings.TrimSpace(e.Output)
 		}
 	case "fail":

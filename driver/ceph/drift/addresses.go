@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -17,10 +18,13 @@ type Bound struct {
 	Has                   []string
 	// Restart is set of a daemon that listens on another address when it is started again.
 	Restart bool
+	// ReplacedAfter is how long the host may be without the address before another daemon, which listens on
+	// another one, replaces this one; 0 where none does.
+	ReplacedAfter time.Duration
 }
 
-// gone says whether the host does not have the address any more.
-func (b *Bound) gone() bool {
+// Gone says whether the host does not have the address any more.
+func (b *Bound) Gone() bool {
 	const most = 64 // addresses in a report, which may leave out others
 	if b.Address == "" || len(b.Has) == 0 || len(b.Has) == most || slices.Contains(b.Has, b.Address) {
 		return false
@@ -38,7 +42,7 @@ func addresses(bound iter.Seq[Bound]) (all []Difference) {
 	var gone map[string][]Bound
 	if bound != nil {
 		for b := range bound {
-			if b.gone() {
+			if b.Gone() {
 				if gone == nil {
 					gone = map[string][]Bound{}
 				}
@@ -54,21 +58,31 @@ func addresses(bound iter.Seq[Bound]) (all []Difference) {
 }
 
 func addressText(gone []Bound) string {
-	var names, restart []string
+	var names, restart, replaced []string
+	var after time.Duration
 	for _, b := range gone {
 		names = append(names, b.Daemon)
-		if b.Restart {
+		switch {
+		case b.Restart:
 			restart = append(restart, b.Daemon)
+		case b.ReplacedAfter > 0:
+			replaced, after = append(replaced, b.Daemon), b.ReplacedAfter
 		}
 	}
 	first := gone[0]
 	text := fmt.Sprintf("its address changed while daemons ran: %s, where Ceph and clients look for %s, is not among "+
 		"its addresses (%s); give it back", first.Address, words.Few(names), strings.Join(first.Has, ", "))
-	if len(restart) == len(gone) {
-		text += fmt.Sprintf(", or have them use the new one: 'holdfast daemon restart %s --force', one after the other",
-			restart[0])
+	if len(restart)+len(replaced) < len(gone) {
+		return text
 	}
-	return text
+	var ways []string
+	if len(restart) > 0 {
+		ways = append(ways, fmt.Sprintf("'holdfast daemon restart %s --force', one after the other", restart[0]))
+	}
+	if len(replaced) > 0 {
+		ways = append(ways, fmt.Sprintf("another mon replaces %s after %v", words.Few(replaced), after))
+	}
+	return text + ", or have them use the new one: " + strings.Join(ways, "; ")
 }
 
 // OtherNetwork says of mons that listen outside of the network that is declared.

@@ -1,4 +1,5 @@
-package control
+// Package private looks for what others may read of the keys below a data directory, and closes it.
+package private
 
 import (
 	"errors"
@@ -34,12 +35,12 @@ func (e Exposed) String() string {
 // by its own mode, as etcd's own files are.
 var (
 	privateTrees = []string{"pki", "host", "snapshots"}
-	privateTops  = []string{"admin.kubeconfig", "server.json", "etcd", removedDir, "restore.tmp", "before-restore-*"}
+	privateTops  = []string{"admin.kubeconfig", "server.json", "etcd", "etcd.removed", "restore.tmp", "before-restore-*"}
 )
 
-// FindExposed looks for what others may read or change of the keys below a data directory. What is
+// Find looks for what others may read or change of the keys below a data directory. What is
 // missing is not exposed.
-func FindExposed(dataDir string) ([]Exposed, error) {
+func Find(dataDir string) ([]Exposed, error) {
 	var found []Exposed
 	var errs []error
 	look := func(path string, d fs.DirEntry, err error) error {
@@ -102,11 +103,11 @@ func (e Exposed) hide() error {
 	return f.Chmod(e.Mode.Perm() &^ 0o077)
 }
 
-// hideKeys sets right what others may read or change of the keys below a data directory, and tells
+// Hide sets right what others may read or change of the keys below a data directory, and tells
 // of it: whoever could read the authority's key before may have it. A file system that knows no
 // modes is no reason not to start.
-func hideKeys(dataDir string, log *slog.Logger) {
-	found, err := FindExposed(dataDir)
+func Hide(dataDir string, log *slog.Logger) {
+	found, err := Find(dataDir)
 	if err != nil {
 		log.Error("cannot check the file modes of this machine's private keys", "error", err)
 	}

@@ -1,4 +1,5 @@
-package ceph
+// Package certificate reads the certificates that gateways show, from their Secrets.
+package certificate
 
 import (
 	"context"
@@ -13,8 +14,8 @@ import (
 
 // The entries of a Secret of type kubernetes.io/tls.
 const (
-	secretCertificate    = "tls.crt"
-	secretCertificateKey = "tls.key"
+	Entry    = "tls.crt"
+	KeyEntry = "tls.key"
 )
 
 // Certificate is what a Secret has for gateways to show.
@@ -26,9 +27,10 @@ type Certificate struct {
 	Problem engine.Objection
 }
 
-// fillCertificates reads the certificates that gateways are to show. One that cannot be read just now is missing.
-func (o *Observation) fillCertificates(ctx context.Context, view *engine.View, secrets engine.SecretReader) {
-	o.Certificates = map[string]Certificate{}
+// Read reads the certificates that gateways show, by the names of their Secrets. One that cannot be read just now
+// is missing.
+func Read(ctx context.Context, view *engine.View, secrets engine.SecretReader) map[string]Certificate {
+	all := map[string]Certificate{}
 	for _, s := range engine.OfKind[*api.ObjectStore](view.Resources) {
 		if s.Spec.Gateways.TLS == nil {
 			continue
@@ -37,23 +39,24 @@ func (o *Observation) fillCertificates(ctx context.Context, view *engine.View, s
 		data, err := secrets.Secret(ctx, name)
 		switch {
 		case errors.Is(err, engine.ErrNotFound):
-			o.Certificates[name] = Certificate{Problem: engine.Refusal(api.ReasonDependencyNotReady,
+			all[name] = Certificate{Problem: engine.Refusal(api.ReasonDependencyNotReady,
 				"Secret %s of type kubernetes.io/tls does not exist in namespace %s: create it with 'kubectl create secret tls "+
 					"%s --cert FILE --key FILE'", name, s.Namespace, name)}
 		case err == nil:
-			o.Certificates[name] = certificateOf(name, data)
+			all[name] = certificateOf(name, data)
 		}
 	}
+	return all
 }
 
 // certificateOf reads a Secret. What crypto/tls says against it names no part of the key.
 func certificateOf(name string, data map[string][]byte) Certificate {
-	for _, entry := range []string{secretCertificate, secretCertificateKey} {
+	for _, entry := range []string{Entry, KeyEntry} {
 		if len(data[entry]) == 0 {
 			return Certificate{Problem: engine.Refusal(api.ReasonInvalidSpec, "the Secret %s has no entry %s", name, entry)}
 		}
 	}
-	pair, err := tls.X509KeyPair(data[secretCertificate], data[secretCertificateKey])
+	pair, err := tls.X509KeyPair(data[Entry], data[KeyEntry])
 	if err != nil {
 		return Certificate{Problem: engine.Refusal(api.ReasonInvalidSpec, "cannot use the certificate in Secret %s: %v",
 			name, err)}
@@ -61,7 +64,8 @@ func certificateOf(name string, data map[string][]byte) Certificate {
 	return Certificate{Fingerprint: rgw.Fingerprint(pair.Certificate[0]), NotAfter: pair.Leaf.NotAfter}
 }
 
-// expiresSoon is how long before its end a certificate is told of.
-const expiresSoon = 21 * 24 * time.Hour
+// ExpiresSoon is how long before its end a certificate is told of.
+const ExpiresSoon = 21 * 24 * time.Hour
 
-func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+// Day is the date of a time, in UTC.
+func Day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

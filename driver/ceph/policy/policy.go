@@ -1,4 +1,5 @@
-package ceph
+// Package policy has the options of Ceph that the policies in spec.ceph come to: recovery and scrub. It is pure.
+package policy
 
 import (
 	"strconv"
@@ -9,12 +10,14 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// paces are what spec.ceph.recovery comes to in releases whose OSDs pace themselves by pauses and numbers (Ceph docs, "OSD config reference:
-// backfilling, recovery"). Balanced is Ceph's own default, so that nothing has to be set.
+// paces are what spec.ceph.recovery comes to in releases whose OSDs pace themselves by pauses and numbers (Ceph
+// docs, "OSD config reference: backfilling, recovery"). Balanced is Ceph's own default, so that nothing has to be
+// set.
 var paces = map[api.CephRecovery]map[string]string{
 	api.RecoveryGentle: {
 		"osd_max_backfills": "1", "osd_recovery_max_active_hdd": "1", "osd_recovery_max_active_ssd": "3",
-		"osd_recovery_sleep_hdd": "0.2", "osd_recovery_sleep_hybrid": "0.1", "osd_recovery_sleep_ssd": "0.02", "osd_recovery_op_priority": "1",
+		"osd_recovery_sleep_hdd": "0.2", "osd_recovery_sleep_hybrid": "0.1", "osd_recovery_sleep_ssd": "0.02",
+		"osd_recovery_op_priority": "1",
 	},
 	api.RecoveryFast: {
 		"osd_max_backfills": "4", "osd_recovery_max_active_hdd": "6", "osd_recovery_max_active_ssd": "20",
@@ -22,17 +25,19 @@ var paces = map[api.CephRecovery]map[string]string{
 	},
 }
 
-// profiles are what it comes to where OSDs share their time out by mClock, which is the default from release 17 on; they heed the pauses no more.
+// profiles are what it comes to where OSDs share their time out by mClock, which is the default from release 17
+// on; they do not heed the pauses any more.
 var profiles = map[api.CephRecovery]string{
 	api.RecoveryGentle: "high_client_ops", api.RecoveryBalanced: "balanced", api.RecoveryFast: "high_recovery_ops",
 }
 
-const mclockSince = "17"
+// MclockSince is the first release whose OSDs pace themselves by mClock.
+const MclockSince = "17"
 
-// policyOptions are the options of OSDs that the policies in the spec come to. Without a release, all that they may come to.
-func policyOptions(spec *api.CephSpec, release string) map[string]string {
+// Options are the options of OSDs that the policies in the spec come to, with mClock or without it.
+func Options(spec *api.CephSpec, mclock bool) map[string]string {
 	o := map[string]string{}
-	if mclock := release != "" && !olderRelease(release, mclockSince); mclock && profiles[spec.Recovery] != "" {
+	if mclock && profiles[spec.Recovery] != "" {
 		o["osd_mclock_profile"] = profiles[spec.Recovery]
 	} else if !mclock {
 		for name, value := range paces[spec.Recovery] {

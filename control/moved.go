@@ -1,0 +1,55 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-storage/holdfast/control/etcd"
+)
+
+// knownBy is the address that the members of etcd know a server by; empty where it is that of its start, and for a
+// server that is no member.
+func (s *settings) knownBy(stored *settings) string {
+	was := first(stored.Was, stored.Address)
+	if was == s.Address || stored.Seat != seatHeld {
+		return ""
+	}
+	return was
+}
+
+// peerURL is where the other members reach this server's, as they know it.
+func (s *Server) peerURL() string {
+	s.memberMu.Lock()
+	defer s.memberMu.Unlock()
+	return etcd.PeerURL(first(s.settings.Was, s.settings.Address), s.settings.EtcdPeerPort)
+}
+
+// newURL is where the other members will reach this server's; empty unless its address changed.
+func newURL(s *Server) string {
+	s.memberMu.Lock()
+	defer s.memberMu.Unlock()
+	if s.settings.Was == "" {
+		return ""
+	}
+	return etcd.PeerURL(s.settings.Address, s.settings.EtcdPeerPort)
+}
+
+// tellAddress has the members of etcd know the server by the address that it was started with, where that is another
+// one than before. The member works before that: it connects to the others, which is enough for etcd (etcd docs, "Runtime
+// reconfiguration: update a member").
+func tellAddress(ctx context.Context, s *Server) error {
+	url := newURL(s)
+	if url == "" {
+		return nil
+	}
+	if err := etcd.Move(ctx, s.member, url); err != nil {
+		return fmt.Errorf("while telling the members of etcd that this server has the address %s and not %s: %w",
+			s.settings.Address, s.settings.Was, err)
+	}
+	s.log.Info("the members of etcd know the new address of this server",
+		"was", s.settings.Was, "now", s.settings.Address)
+	s.memberMu.Lock()
+	s.settings.Was = ""
+	s.memberMu.Unlock()
+	return s.dir.save(s.settings)
+}

@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/test/home"
+	"github.com/holdfast-storage/holdfast/test/hosts"
+)
+
+// TestServerAddress gives the machine of one of three servers another address: its server is started again with it, and
+// is a member of etcd again.
+func TestServerAddress(t *testing.T) {
+	begin(t)
+	lab := hosts.New(t, hosts.Options{Count: 3})
+	b := &bed{t, home.StartServers(t, lab, binary, 3)}
+	b.AwaitHosts(t, 3)
+	h := lab.Host(3)
+	b.await("h3 to hold a member of etcd", func() error {
+		log, err := os.ReadFile(filepath.Join(h.Dir(), "logs", "holdfast.log"))
+		if err == nil && !strings.Contains(string(log), "this server holds a member of etcd now") {
+			err = errors.New("it does not say so")
+		}
+		return err
+	})
+	old, moved := h.IP, strings.TrimSuffix(h.IP, ".13")+".43"
+	h.Run(t, t.Context(), "ip", "address", "del", old+"/24", "dev", "eth0")
+	h.Run(t, t.Context(), "ip", "address", "add", moved+"/24", "dev", "eth0")
+	b.Server(3).Stop(t, time.Minute)
+	b.StartServer(b, 3, "--address", moved)
+	b.await("it to be a member with its new address", func() error { return b.votesAt(moved) })
+	b.Server(3).Stop(t, time.Minute)
+	b.StartServer(b, 3)
+	b.await("it to be a member after a start without --address", func() error { return b.votesAt(moved) })
+	b.await("its host to be connected", func() error { return b.hostAt("h3", moved) })
+}
+
+// votesAt says whether there are three members of etcd that vote and answer, and whether hosts look for a server at
+// an address.
+func (b *bed) votesAt(address string) error {
+	q, err := b.Quorum(1)
+	if err != nil {
+		return err
+	}
+	for _, m := range q.Members {
+		if !m.Voter || !m.Answers {
+			return fmt.Errorf("%+v", q)
+		}
+	}
+	servers, err := b.Lab.Host(2).Try(b.Context(), "cat", "/var/lib/holdfast/host/servers")
+	if err == nil && (len(q.Members) != 3 || !strings.Contains(servers, address)) {
+		err = fmt.Errorf("%+v, and h2 knows the servers %s", q, servers)
+	}
+	return err
+}
+
+// hostAt says whether the agent of a host is connected, and reports an address as the first one.
+func (b *bed) hostAt(name, address string) error {
+	h, err := read[api.Host](b, 1, "hosts", name)
+	if err != nil {
+		return err
+	}
+	if !h.AgentHeard() || len(h.Status.Addresses) == 0 || h.Status.Addresses[0] != address {
+		return fmt.Errorf("%+v", h.Status.Addresses)
+	}
+	return nil
+}
