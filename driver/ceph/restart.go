@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/deaf"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -61,10 +62,17 @@ func (p *planner) restartReason(d *api.Daemon) string {
 	if release := p.newer(d); release != "" && p.upgradeAwaits(d).None() {
 		why = append(why, fmt.Sprintf("its host has Ceph %s, but it runs %s", release, d.Status.Version))
 	}
+	if hangs(p, d) {
+		why = append(why, "its process runs, but Ceph does not hear from it")
+	}
 	if asked.Restart(d) {
 		why = append(why, "a user asked for it")
 	}
 	return strings.Join(why, ", and ")
+}
+
+func hangs(p *planner, d *api.Daemon) bool {
+	return d.Spec.Type == TypeMgr && deaf.Mgr(d, p.seen.ActiveMgr, p.seen.Standbys, p.now, p.waits.MgrHangs)
 }
 
 // coreTypes are the types of daemons without which Ceph is not whole, and restartTypes all that are started again, each in their order, which is
@@ -151,7 +159,8 @@ func (p *planner) unready(d *api.Daemon) (none engine.Objection) {
 			return engine.Wait(api.ReasonJoining, "waiting for mon.%s to join the quorum", m.ID)
 		}
 	}
-	if missing := len(p.daemonsOf(TypeMgr)) - p.seen.Standbys - 1; !p.seen.MgrAvailable || missing > 0 && d.Spec.Type == TypeMgr {
+	missing := len(p.daemonsOf(TypeMgr)) - p.seen.Standbys - 1
+	if (!p.seen.MgrAvailable || missing > 0 && d.Spec.Type == TypeMgr) && !hangs(p, d) {
 		return engine.Wait(api.ReasonStarting, "waiting for all mgrs to run")
 	}
 	if d.Spec.Type != TypeOSD {

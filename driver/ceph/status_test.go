@@ -13,6 +13,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
 // What Ceph says decides the status. Each case changes one thing of a cluster that is well.
@@ -233,4 +234,43 @@ func TestStatus_newMgr(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A mgr whose process runs while Ceph has none is started again, and the next one not before that.
+func TestRestart_mgrHangs(t *testing.T) {
+	hung := waits.Default().MgrHangs
+	f := withFake(threeHosts())
+	f.settle(t)
+	f.now = f.now.Add(hung + time.Minute)
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := v.System.(*Observation)
+	o.MgrAvailable, o.ActiveMgr, o.Standbys = false, "", 0
+	for i := range v.Daemons {
+		v.Daemons[i].Status.Started = &metav1.MicroTime{Time: f.now.Add(-hung - time.Second)}
+	}
+	for name, want := range map[string]api.WantedState{"c-mgr-a": api.WantStopped, "c-mgr-b": api.WantRunning} {
+		if got := wantedOf(f.planAt(v, f.now), v, name); got != want {
+			t.Errorf("%s is to be %s, want %s", name, got, want)
+		}
+	}
+	if got := wantedOf(f.planAt(v, f.now.Add(-2*time.Minute)), v, "c-mgr-a"); got != api.WantRunning {
+		t.Errorf("early: %s", got)
+	}
+}
+
+func wantedOf(p *engine.Plan, v *engine.View, name string) api.WantedState {
+	for _, c := range p.Daemons {
+		if c.Daemon.Name == name {
+			return c.Daemon.Spec.State
+		}
+	}
+	for i := range v.Daemons {
+		if v.Daemons[i].Name == name {
+			return v.Daemons[i].Spec.State
+		}
+	}
+	return ""
 }

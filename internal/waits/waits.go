@@ -35,6 +35,8 @@ type Waits struct {
 	OSDBack time.Duration
 	// DaemonFresh is read by driver/ceph, for mons and OSDs that Ceph does not see yet.
 	DaemonFresh time.Duration
+	// MgrHangs is read by driver/ceph, for mgrs that Ceph does not hear.
+	MgrHangs time.Duration
 	// RestartBack and RestartEnd are read by driver/ceph, for daemons whose restart was asked for.
 	RestartBack, RestartEnd time.Duration
 
@@ -102,6 +104,10 @@ func List() []Wait {
 			"Ceph: a mon or an OSD must run for this time before its absence in Ceph counts: until then the " +
 				"mon does not count as hung, and a down OSD is waited for.",
 			func(w *Waits) *time.Duration { return &w.DaemonFresh }},
+		{"mgrHangs", 5 * time.Minute,
+			"Ceph: a mgr whose process runs for this time while Ceph has no mgr at all is restarted: it " +
+				"hangs. Loading its modules takes seconds.",
+			func(w *Waits) *time.Duration { return &w.MgrHangs }},
 		{"restartBack", 2 * time.Minute,
 			"Ceph: an OSD that comes back within this time after its restart does not count as flapping.",
 			func(w *Waits) *time.Duration { return &w.RestartBack }},

@@ -24,6 +24,7 @@ var binary, kubectl string
 //   - nodeGone: two commands take less.
 //   - replicaLost: an agent whose network was cut is heard again sooner (leaderCutOff).
 //   - daemonFresh: a mon or an OSD starts sooner.
+//   - mgrHangs: a mgr loads its modules sooner.
 //   - brickHeal: only has GlusterFS heal sooner.
 //
 // agentSilent stays: agents are heard every 5 s, and two beats that come late are no silence. So does
@@ -31,6 +32,7 @@ var binary, kubectl string
 // Whoever sets the variable has other waits; where it is empty, those of production.
 var used = waits.Waits{
 	HostDead: time.Minute, NodeGone: 10 * time.Second, ReplicaLost: 30 * time.Second, DaemonFresh: 30 * time.Second,
+	MgrHangs:  time.Minute,
 	BrickHeal: 20 * time.Second,
 }
 

@@ -59,6 +59,7 @@ var tests = map[string]struct {
 	"TestAdoptLVM":          {full, 350},
 	"TestCephByHand":        {full, 120},
 	"TestHostAddress":       {full, 100},
+	"TestHungMgr":           {full, 130},
 	"TestServerAddress":     {full, 60},
 	"TestChaos":             {full, 190},
 	"TestDamagedServer":     {full, 90},
