@@ -83,6 +83,7 @@ func parseManifest(data []byte, file, namespace string) ([]object, error) {
 			if o.GetNamespace() == "" && o.GetKind() != "Namespace" && o.GetKind() != "Host" {
 				o.SetNamespace(namespace)
 			}
+			kube.OptionsAsText(o.Unstructured)
 			objects = append(objects, o)
 		}
 	}
