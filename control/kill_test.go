@@ -27,8 +27,6 @@ var elsewhere = map[string]string{
 	"removed.go pruneRemoved": "TestSetAside_cut", "removed.go setAside pruneRemoved": "TestSetAside_cut", "removed.go moveDatabase RemoveAll": "TestSetAside_cut",
 	// Which of two copies has more, or whether it can be told, is chance here.
 	"removed.go moveDatabase Rename":        "TestSetAside_cut",
-	"server.go Start Hide":                  "each start does it again",
-	"agent.go OpenAgent Hide":               "each start does it again",
 	"moved.go":                              "each start does it again; TestServerAddress of test/e2e",
 	"seat.go sit tellAddress":               "as in moved.go",
 	"damage.go":                             "TestMoveAside of control/damaged cuts it off",
