@@ -10,21 +10,24 @@ import (
 func TestOptionsAsText(t *testing.T) {
 	options := func(values map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"kind": "StorageCluster", "spec": map[string]any{"ceph": map[string]any{"config": map[string]any{"osd": values}}},
+			"kind": "StorageCluster",
+			"spec": map[string]any{"ceph": map[string]any{"config": map[string]any{"osd": values}}},
 		}}
 	}
 	u := options(map[string]any{
-		"osd_max_scrubs": int64(2), "osd_recovery_sleep": 0.1, "bluestore_x": true, "osd_y": "3", "osd_z": []any{"no option"},
+		"osd_max_scrubs": int64(2), "osd_recovery_sleep": 0.1, "bluestore_x": true, "osd_y": "3",
+		"osd_z": []any{"no option"},
 	})
 	OptionsAsText(u)
 	want := options(map[string]any{
-		"osd_max_scrubs": "2", "osd_recovery_sleep": "0.1", "bluestore_x": "true", "osd_y": "3", "osd_z": []any{"no option"},
+		"osd_max_scrubs": "2", "osd_recovery_sleep": "0.1", "bluestore_x": "true", "osd_y": "3",
+		"osd_z": []any{"no option"},
 	})
 	if diff := cmp.Diff(want.Object, u.Object); diff != "" {
 		t.Error(diff)
 	}
 	for _, other := range []map[string]any{
-		{"kind": "Pool", "spec": map[string]any{"ceph": map[string]any{"config": map[string]any{"osd": map[string]any{"x": int64(1)}}}}},
+		{"kind": "Pool", "spec": options(map[string]any{"x": int64(1)}).Object["spec"]},
 		{"kind": "StorageCluster", "spec": map[string]any{"ceph": map[string]any{"config": "none"}}},
 		{"kind": "StorageCluster"},
 	} {
