@@ -242,9 +242,9 @@ var codes = []Code{
 		"find the OSDs: 'ceph health detail'; 'ceph tell osd.N dump_blocked_ops'; then restart the OSD that hangs: " +
 			"'holdfast daemon restart'"},
 	{"SLOW_OPS", "Requests to a daemon take more than half a minute.",
-		"'ceph health detail' names it; see what they wait for: 'ceph tell osd.N dump_ops_in_flight' ('ceph tell mon.N ops' for " +
-			"a mon); check its disk ('ceph osd perf') and network. A mon that joined may keep one op 'log(…)' for ever, " +
-			"on which nothing waits: 'holdfast daemon restart mon.N' clears it"},
+		"'ceph health detail' names it; see what they wait for: 'ceph tell osd.N dump_ops_in_flight' ('ceph tell mon.N " +
+			"ops' for a mon); check its disk ('ceph osd perf') and network. A mon that joined may keep one op 'log(…)' " +
+			"for ever, on which nothing waits: 'holdfast daemon restart mon.N' clears it"},
 	{"SMALLER_PGP_NUM", "A pool places its data in fewer placement groups than it has.",
 		"'ceph osd pool set POOL pgp_num' with the value of pg_num"},
 	{"TELEMETRY_CHANGED", "The module telemetry would send more data, which must be approved.",
