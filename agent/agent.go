@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/lastwords"
 	"github.com/holdfast-storage/holdfast/agent/relay"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
@@ -108,6 +109,7 @@ type agent struct {
 	foreign foreign.Finder
 	sole    *sole
 	twin    twinNote
+	words   *lastwords.Notes
 	// lease is the Lease as this agent wrote it last; nil when it has to be read. It is the beat's alone.
 	lease *coordv1.Lease
 	// report asks for a new look at the host, and reporting is held during one.
@@ -151,12 +153,14 @@ func newAgent(cfg Config) (*agent, error) {
 	a := &agent{
 		Config: cfg, log: cfg.Log, clock: &serverClock{}, types: map[string]*serviceType{},
 		paths: paths{data: filepath.Join(cfg.DataDir, "agent"), run: cfg.RunDir},
-		scans: &scans{rescan: cfg.Inventory.Rescan}, told: &told{}, report: make(chan struct{}, 1),
+		scans: &scans{rescan: cfg.Inventory.Rescan}, told: &told{},
+		report: make(chan struct{}, 1),
 	}
 	for _, s := range cfg.Services {
 		a.types[s.Name()] = &serviceType{agent: s}
 	}
 	a.foreign.Proc = cfg.proc
+	a.words = &lastwords.Notes{Log: a.paths.logFile}
 	a.work = newWork(a)
 	a.acts = newActions(a)
 	a.reports = newReports(a)

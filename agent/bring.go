@@ -53,7 +53,7 @@ func (a *agent) keepRunning(ctx context.Context, d *api.Daemon) error {
 		return errors.New("the runtime does not know the process that it started")
 	}
 	a.reports.sees(d, s)
-	return a.tell(ctx, d, runningStatus(s, a.versionOf(ctx, d)))
+	return a.tell(ctx, d, runningStatus(s, a.versionOf(ctx, d), a.words.Exit(d, s.LastExit)))
 }
 
 // noteReady notes that a daemon is ready, and on which names of its devices. One that ran meanwhile goes on with those that it was prepared on, which
@@ -216,7 +216,7 @@ func newProcess(a *agent, d *api.Daemon, l *service.Local) runtime.Process {
 	_, forks := a.forker(d)
 	return runtime.Process{
 		Name: processName(client.ObjectKeyFromObject(d)), Command: l.Command, Dir: l.Data, RunDir: l.Run,
-		LogFile: filepath.Join(l.Log, "daemon.log"), StopTimeout: d.Spec.StopTimeout.Duration,
+		LogFile: a.paths.logFile(client.ObjectKeyFromObject(d)), StopTimeout: d.Spec.StopTimeout.Duration,
 		KeepChildren: forks, Needs: service.NeedsOf(a.types[d.Spec.Type].agent, l),
 		Of: runtime.Owner{
 			Namespace: d.Namespace, Name: d.Name, UID: string(d.UID), Type: d.Spec.Type, ID: d.Spec.ID, Cluster: d.Spec.Cluster,

@@ -60,6 +60,7 @@ func fitDaemon(s *api.DaemonStatus) {
 		exit := *s.LastExit
 		exit.Time = micro(exit.Time.Time)
 		exit.Reason, exit.Log = words.Line(exit.Reason, maxName), words.Text(exit.Log, maxLog)
+		exit.Message, exit.Next = words.Line(exit.Message, maxReason), words.Line(exit.Next, maxReason)
 		s.LastExit = &exit
 	}
 }

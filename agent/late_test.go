@@ -189,6 +189,7 @@ func TestRestart_diesUnwanted(t *testing.T) {
 
 // The status of a process that does not run says why, and when it starts again.
 func TestRunningStatus(t *testing.T) {
+	const known = "port 3300 is taken by nginx (process 7)"
 	exit, at := &runtime.Exit{Time: time.Now(), Reason: "exit code 1"}, time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for want, s := range map[string]runtime.State{
 		"BackOff: it ended (exit code 1)":                           {LastExit: exit},
@@ -196,12 +197,22 @@ func TestRunningStatus(t *testing.T) {
 		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z: no room": {
 			LastExit: exit, BackOffUntil: at, Problem: "no room",
 		},
+		"BackOff: it ended (exit code 1): " + known + "; restarts at 03:02:01Z": {
+			LastExit: &runtime.Exit{Reason: "exit code 1", Log: known}, BackOffUntil: at,
+		},
 		"BackOff: no room":                        {Problem: "no room"},
 		"Preparing: its process is being started": {},
 		"Running: ":                               {Running: true},
 		"Running: it cannot be seen":              {Running: true, Problem: "it cannot be seen"},
 	} {
-		if got := runningStatus(s, "1"); fmt.Sprint(got.State, ": ", got.Message) != want {
+		var told *api.DaemonExit
+		if s.LastExit != nil {
+			told = &api.DaemonExit{Reason: s.LastExit.Reason, Message: s.LastExit.Log}
+		}
+		if s.LastExit != nil && s.LastExit.Log != "" {
+			told.Cause = api.ReasonPortInUse
+		}
+		if got := runningStatus(s, "1", told); fmt.Sprint(got.State, ": ", got.Message) != want {
 			t.Errorf("%s, %q, want %q", got.State, got.Message, want)
 		}
 	}

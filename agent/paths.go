@@ -33,8 +33,10 @@ func (p paths) daemon(key types.NamespacedName) string {
 }
 
 func (p paths) dataOf(key types.NamespacedName) string { return filepath.Join(p.daemon(key), "data") }
-func (p paths) logOf(key types.NamespacedName) string  { return filepath.Join(p.daemon(key), "log") }
-func (p paths) retired() string                        { return filepath.Join(p.data, "retired") }
+
+func (p paths) logOf(key types.NamespacedName) string { return filepath.Join(p.daemon(key), "log") }
+func (p paths) logFile(k types.NamespacedName) string { return filepath.Join(p.logOf(k), "daemon.log") }
+func (p paths) retired() string                       { return filepath.Join(p.data, "retired") }
 
 func (p paths) machine() string { return filepath.Join(p.data, instance.NoteFile) }
 

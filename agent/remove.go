@@ -37,6 +37,7 @@ func (a *agent) remove(ctx context.Context, d *api.Daemon) error {
 		return fmt.Errorf("while removing the finalizer: %w", err)
 	}
 	a.told.forget(key)
+	a.words.Forget(key)
 	a.reports.forget(key)
 	a.work.forget(key)
 	a.log.Info("a daemon is removed", "daemon", key, "data", d.Spec.OnRemoval)

@@ -18,6 +18,9 @@ func daemonStanding(d *api.Daemon, s *api.DaemonStatus) api.Standing {
 		is.Reason, is.Stalled = api.ReasonDaemonFailing, true
 	case s.State == api.DaemonBackOff:
 		is.Reason = api.ReasonDaemonFailing
+		if s.LastExit != nil && s.LastExit.Cause != "" {
+			is.Reason = s.LastExit.Cause
+		}
 	case s.State == api.DaemonStopping:
 		is.Reason = api.ReasonStopping
 	case d.Spec.State == api.WantWatched:

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/lastwords"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -166,17 +167,16 @@ func (a *agent) fail(ctx context.Context, d *api.Daemon, err error) error {
 		if about := (*deviceError)(nil); !errors.As(err, &about) {
 			message = notInEffect + message
 		}
-		status = runningStatus(s, a.versionOf(ctx, d))
+		status = runningStatus(s, a.versionOf(ctx, d), a.words.Exit(d, s.LastExit))
 		status.Message = message
 	}
 	return errors.Join(err, a.tellStanding(ctx, d, status, faultyStanding(d, &status, w != nil)))
 }
 
-// runningStatus says how a process that is kept running is.
-func runningStatus(s runtime.State, version string) api.DaemonStatus {
-	status := api.DaemonStatus{State: api.DaemonRunning, PID: int32(s.PID), Restarts: int32(s.Restarts), Version: version}
-	if s.LastExit != nil {
-		status.LastExit = &api.DaemonExit{Time: micro(s.LastExit.Time), Reason: s.LastExit.Reason, Log: s.LastExit.Log}
+// runningStatus says how a process that is kept running is, and how it ended the last time.
+func runningStatus(s runtime.State, version string, exit *api.DaemonExit) api.DaemonStatus {
+	status := api.DaemonStatus{
+		State: api.DaemonRunning, PID: int32(s.PID), Restarts: int32(s.Restarts), Version: version, LastExit: exit,
 	}
 	if s.Running {
 		started := micro(s.Started)
@@ -185,11 +185,8 @@ func runningStatus(s runtime.State, version string) api.DaemonStatus {
 	}
 	status.State, status.PID, status.Message = api.DaemonBackOff, 0, s.Problem
 	switch {
-	case s.LastExit != nil:
-		status.Message = fmt.Sprintf("it ended (%s)", s.LastExit.Reason)
-		if !s.BackOffUntil.IsZero() {
-			status.Message += " and restarts at " + s.BackOffUntil.UTC().Format(time.TimeOnly+"Z")
-		}
+	case exit != nil:
+		status.Message = lastwords.Text(exit, s.BackOffUntil)
 		if s.Problem != "" {
 			status.Message += ": " + s.Problem
 		}

@@ -136,7 +136,7 @@ func (a *agent) holdStill(ctx context.Context, key types.NamespacedName, d *api.
 // tellHeld tells of a process that goes on. Its daemon is not ready where a newer spec waits, and stays
 // so where an earlier run of the agent told so: what stalled it then stays told.
 func (a *agent) tellHeld(ctx context.Context, d *api.Daemon, s runtime.State, why string) error {
-	status, last := runningStatus(s, a.versionOf(ctx, d)), a.told.last(d)
+	status, last := runningStatus(s, a.versionOf(ctx, d), a.words.Exit(d, s.LastExit)), a.told.last(d)
 	seen := last.ObservedGeneration == d.Generation
 	faulty := last.State == api.DaemonRunning && meta.IsStatusConditionFalse(last.Conditions, api.ConditionReady)
 	if a.work.isReady(client.ObjectKeyFromObject(d), generationOf(d)) || seen && !faulty {

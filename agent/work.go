@@ -266,6 +266,7 @@ func (a *agent) bring(ctx context.Context, key types.NamespacedName) error {
 // stopStray stops a process whose Daemon is gone. Its directories stay: nobody said that they may go.
 func (a *agent) stopStray(ctx context.Context, key types.NamespacedName) error {
 	a.told.forget(key)
+	a.words.Forget(key)
 	a.reports.forget(key)
 	a.work.forget(key)
 	name := processName(key)

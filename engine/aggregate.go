@@ -21,7 +21,7 @@ const (
 // daemons by type and version. It is pure, and where nothing changed its result equals the status that there is.
 func Aggregate(v *View, p *Plan, now time.Time) api.StorageStatusStatus {
 	s := keepStale(v, p.Status, now)
-	if changed := outside.Changes(p.Decisions, changedBefore(v), now); len(changed) > 0 || s.StaleSince == nil {
+	if changed := outside.Changes(p.Decisions, ChangedBefore(v), now); len(changed) > 0 || s.StaleSince == nil {
 		s.ChangedOutside = changed
 	}
 	s.Reasons = slices.Clone(s.Reasons)
@@ -41,13 +41,8 @@ func Aggregate(v *View, p *Plan, now time.Time) api.StorageStatusStatus {
 	return s
 }
 
-// OutsideSince is since when an object is found changed in the storage system itself; zero where it is not.
-func OutsideSince(v *View, object string) time.Time {
-	return outside.Since(changedBefore(v), object).Time
-}
-
-// changedBefore is what the last orchestration found changed in the storage system.
-func changedBefore(v *View) []api.OutsideChange {
+// ChangedBefore is what the last orchestration found changed in the storage system itself.
+func ChangedBefore(v *View) []api.OutsideChange {
 	if v.Status == nil {
 		return nil
 	}

@@ -222,6 +222,9 @@ func exitText(exit *api.DaemonExit) string {
 	if exit == nil {
 		return ""
 	}
+	if exit.Cause != "" {
+		return fmt.Sprintf(": %s: %s", exit.Reason, exit.Message)
+	}
 	return ": " + exit.Reason
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast-storage/holdfast/api/reasons"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
@@ -24,7 +25,7 @@ func standingText(t *testing.T, conditions []metav1.Condition, generation int64)
 		if c.ObservedGeneration != generation || c.Message == "" && !meta.IsStatusConditionTrue(conditions, api.ConditionReady) || c.LastTransitionTime.Nanosecond() != 0 {
 			t.Errorf("%+v", *c)
 		}
-		if api.Reasons[api.Reason(c.Reason)] == "" {
+		if reasons.All[api.Reason(c.Reason)] == "" {
 			t.Errorf("reason %q is not explained", c.Reason)
 		}
 		is += kind + "=" + string(c.Status) + " " + c.Reason + " "

@@ -277,6 +277,20 @@ type DaemonExit struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:Pattern=`^([^\p{C}\p{Zl}\p{Zp}]|[\n\t])*$`
 	Log string `json:"log,omitempty"`
+	// Cause is why it ended, where the agent knows what the log says; empty otherwise.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Cause Reason `json:"cause,omitempty"`
+	// Message is the cause in a sentence, or the last line of the log that tells of a failure.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
+	Message string `json:"message,omitempty"`
+	// Next is what a user does about it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
+	Next string `json:"next,omitempty"`
 }
 
 // DaemonList is a list of Daemons.

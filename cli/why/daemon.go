@@ -46,13 +46,15 @@ func (w *World) daemon(d *api.Daemon) Answer {
 	case d.Status.State == api.DaemonFailed:
 		return Answer{join(name+" could not be prepared", told, d.Status.Message), "remove the cause; the agent retries by itself. " + upper(log)}
 	case d.Status.State == api.DaemonBackOff:
-		return Answer{join(fmt.Sprintf("%s ended and restarts after a pause (%d restarts so far)", name, d.Status.Restarts), told, lastEnd(d)), log}
+		ended := fmt.Sprintf("%s ended and restarts after a pause (%d restarts so far)", name, d.Status.Restarts)
+		return Answer{join(ended, told, lastEnd(d)), nextAfter(d, log)}
 	case told != "":
 		return Answer{join(fmt.Sprintf("%s is %s", name, state(d)), told), nextFor(decision, of)}
 	case !asWanted(d):
 		return Answer{join(fmt.Sprintf("%s is %s; its desired state is %s", name, state(d), d.Spec.State), d.Status.Message), "wait; its agent works on it."}
 	case d.Status.Restarts > 0:
-		return Answer{join(fmt.Sprintf("%s is %s%s; it restarted %d times", name, state(d), since(d), d.Status.Restarts), exit(d)), log}
+		runs := fmt.Sprintf("%s is %s%s; it restarted %d times", name, state(d), since(d), d.Status.Restarts)
+		return Answer{join(runs, exit(d)), nextAfter(d, log)}
 	}
 	if h := w.maintained(d); h != nil {
 		return Answer{sentence(fmt.Sprintf("%s is %s because %s", name, state(d), maintenance(h))), leaveMaintenance(h)}
@@ -86,7 +88,23 @@ func exit(d *api.Daemon) string {
 	if d.Status.LastExit == nil {
 		return ""
 	}
-	return fmt.Sprintf("Last exit, at %s: %s", d.Status.LastExit.Time.UTC().Format(time.RFC3339), d.Status.LastExit.Reason)
+	e := d.Status.LastExit
+	text := fmt.Sprintf("Last exit, at %s: %s", e.Time.UTC().Format(time.RFC3339), e.Reason)
+	switch {
+	case e.Cause != "":
+		text += ": " + e.Message
+	case e.Message != "":
+		text += fmt.Sprintf("; it wrote last: %q", e.Message)
+	}
+	return text
+}
+
+// nextAfter is the step after the end of a daemon's process: that of its cause, or else to read its log.
+func nextAfter(d *api.Daemon, log string) string {
+	if e := d.Status.LastExit; e != nil && e.Next != "" {
+		return e.Next + "."
+	}
+	return log
 }
 
 // maintained is the host in maintenance that a daemon is stopped for; nil where it is stopped for something else, or not.

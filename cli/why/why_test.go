@@ -311,3 +311,26 @@ func TestExplain_heldBack(t *testing.T) {
 		t.Errorf("%v %s", err, a)
 	}
 }
+
+// Why a daemon ended is said with the step of its cause; where no cause is known, with what it wrote last.
+func TestExplain_ended(t *testing.T) {
+	w := world()
+	d := &w.Daemons[1]
+	for _, tt := range []struct {
+		exit       api.DaemonExit
+		says, next string
+	}{
+		{api.DaemonExit{
+			Reason: "exit code 1", Cause: api.ReasonPortInUse, Message: "port 6800 is taken by nginx (process 7)",
+			Next: "stop nginx",
+		}, "exit code 1: port 6800 is taken by nginx (process 7).", "stop nginx."},
+		{api.DaemonExit{Reason: "exit code 7", Message: "the sky is green"},
+			`exit code 7; it wrote last: "the sky is green".`, "read the end of its log"},
+	} {
+		d.Status.LastExit = &tt.exit
+		a := w.daemon(d)
+		if !strings.Contains(a.Text, tt.says) || !strings.Contains(a.Next, tt.next) {
+			t.Errorf("%q, next %q", a.Text, a.Next)
+		}
+	}
+}

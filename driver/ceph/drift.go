@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/outside"
 )
 
 // planDrift has put back what others changed in Ceph, as far as it is Holdfast's own, and reports the rest.
@@ -293,7 +294,7 @@ func stranded(p *planner, m member) bool {
 		return false
 	}
 	b := drift.Bound{Address: m.Address, Has: h.Status.Addresses}
-	since := engine.OutsideSince(p.view, "host/"+m.Host)
+	since := outside.Since(engine.ChangedBefore(p.view), "host/"+m.Host).Time
 	return b.Gone() && !since.IsZero() && p.now.Sub(since) >= p.spec.Mon.ReplaceAfter.Duration
 }
 

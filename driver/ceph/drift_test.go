@@ -28,7 +28,7 @@ func (f *fakeWorld) byHand(t *testing.T, prefix string, more map[string]any, inp
 }
 
 // outside are what a plan says was changed outside Holdfast, as "VERDICT OBJECT".
-func outside(p *engine.Plan) (all []string) {
+func byHands(p *engine.Plan) (all []string) {
 	for _, d := range p.Decisions {
 		if d.Reason == api.ReasonChangedOutside {
 			all = append(all, string(d.Verdict)+" "+d.Object)
@@ -42,7 +42,7 @@ func (f *fakeWorld) outsiders(t *testing.T, rounds int) (all []string) {
 	t.Helper()
 	for range rounds {
 		f.agents()
-		for _, s := range outside(f.round(t)) {
+		for _, s := range byHands(f.round(t)) {
 			if !slices.Contains(all, s) {
 				all = append(all, s)
 			}
@@ -63,8 +63,8 @@ func TestDrift_place(t *testing.T) {
 	if got := f.outsiders(t, 3); !slices.Equal(got, []string{"Do osd.1"}) || f.ceph.HostOf(1) != "h2" {
 		t.Errorf("%v, and osd.1 is below %q", got, f.ceph.HostOf(1))
 	}
-	if p := f.settle(t); !p.Done || outside(p) != nil {
-		t.Errorf("%v, %v", p.Status.Reasons, outside(p))
+	if p := f.settle(t); !p.Done || byHands(p) != nil {
+		t.Errorf("%v, %v", p.Status.Reasons, byHands(p))
 	}
 }
 
@@ -75,7 +75,7 @@ func TestDrift_placedByHand(t *testing.T) {
 	f.settle(t)
 	p := f.settle(t)
 	want := []string{"Wait osd.0", "Wait osd.1", "Wait osd.2"}
-	if got := outside(p); !slices.Equal(got, want) || f.ceph.HostOf(1) != "" {
+	if got := byHands(p); !slices.Equal(got, want) || f.ceph.HostOf(1) != "" {
 		t.Errorf("%v, and osd.1 is below %q", got, f.ceph.HostOf(1))
 	}
 }
@@ -100,14 +100,14 @@ func TestDrift_flags(t *testing.T) {
 	f.settle(t)
 	f.byHand(t, "osd set", map[string]any{"key": "norebalance"})
 	f.byHand(t, "osd set", map[string]any{"key": "noout"})
-	if p := f.settle(t); !slices.Equal(outside(p), []string{"Skip flag/noout", "Skip flag/norebalance"}) || !p.Done {
-		t.Errorf("%v, %v", outside(p), p.Status.Reasons)
+	if p := f.settle(t); !slices.Equal(byHands(p), []string{"Skip flag/noout", "Skip flag/norebalance"}) || !p.Done {
+		t.Errorf("%v, %v", byHands(p), p.Status.Reasons)
 	}
 	f.ceph.Stick(3, true)
 	f.mode(4, api.HostDrain)
 	p := f.settle(t)
-	if !slices.Equal(outside(p), []string{"Wait host/h4", "Skip flag/noout", "Wait flag/norebalance"}) {
-		t.Error(outside(p))
+	if !slices.Equal(byHands(p), []string{"Wait host/h4", "Skip flag/noout", "Wait flag/norebalance"}) {
+		t.Error(byHands(p))
 	}
 	if w := hostWord(p, "h4"); !strings.Contains(w, "ceph osd unset norebalance") {
 		t.Errorf("the host waits: %q", w)
@@ -138,7 +138,7 @@ func TestDrift_keys(t *testing.T) {
 					f.byHand(t, "auth caps", map[string]any{"entity": entity, "caps": []string{"mon", "allow r"}})
 				}
 				f.daemons[name].Status.State = api.DaemonBackOff
-				if got := outside(f.round(t)); !slices.Equal(got, []string{"Do " + entity}) ||
+				if got := byHands(f.round(t)); !slices.Equal(got, []string{"Do " + entity}) ||
 					f.ceph.Key(entity) != string(f.secrets["c-key-"+entity].data[secretKey]) ||
 					!maps.Equal(f.ceph.Caps(entity), cephx.Caps(entity)) {
 					t.Errorf("%v, and its key is %q, with %v", got, f.ceph.Key(entity), f.ceph.Caps(entity))
@@ -158,7 +158,7 @@ func TestDrift_mons(t *testing.T) {
 	f.settle(t)
 	f.byHand(t, "mon remove", map[string]any{"name": "b"})
 	f.daemons["c-mon-b"].Status.State = api.DaemonBackOff
-	if got := outside(f.round(t)); !slices.Equal(got, []string{"Do mon.b"}) {
+	if got := byHands(f.round(t)); !slices.Equal(got, []string{"Do mon.b"}) {
 		t.Error(got)
 	}
 	p := f.settle(t)
@@ -166,7 +166,7 @@ func TestDrift_mons(t *testing.T) {
 		t.Errorf("%v, %v", got, p.Status.Reasons)
 	}
 	f.ceph.SetMonmap("a", "c", "d", "x")
-	if p := f.settle(t); !slices.Equal(outside(p), []string{"Wait mon.x"}) {
+	if p := f.settle(t); !slices.Equal(byHands(p), []string{"Wait mon.x"}) {
 		t.Errorf("%v", decisions(p))
 	}
 	f.byHand(t, "mon remove", map[string]any{"name": "x"})
@@ -220,7 +220,7 @@ func TestDrift_adminKey(t *testing.T) {
 		f.round(t) // the client that was let in waits for ever
 	}
 	p := f.round(t)
-	if got := outside(p); !slices.Equal(got, []string{"Do client.admin"}) || p.Status.Status != api.StorageDegraded {
+	if got := byHands(p); !slices.Equal(got, []string{"Do client.admin"}) || p.Status.Status != api.StorageDegraded {
 		t.Errorf("%v, %s: %v", got, p.Status.Status, p.Status.Reasons)
 	}
 	if strings.Contains(p.Status.Message, "quorum") {
@@ -236,7 +236,7 @@ func TestDrift_purged(t *testing.T) {
 	f := withFake(threeHosts())
 	f.settle(t)
 	f.byHand(t, "osd purge-actual", map[string]any{"id": []string{"1"}})
-	if got := outside(f.round(t)); !slices.Equal(got, []string{"Do osd.1"}) || len(f.ceph.OSDs()) != 2 {
+	if got := byHands(f.round(t)); !slices.Equal(got, []string{"Do osd.1"}) || len(f.ceph.OSDs()) != 2 {
 		t.Error(got, f.ceph.OSDs())
 	}
 	if d := f.daemons["c-osd-1"]; d.Spec.State != api.WantStopped {
@@ -257,7 +257,7 @@ func TestDrift_addresses(t *testing.T) {
 	f.settle(t)
 	f.hosts[3].Status.Addresses = []string{"10.0.9.4"}
 	p := f.settle(t)
-	if got := outside(p); !slices.Equal(got, []string{"Wait host/h4"}) {
+	if got := byHands(p); !slices.Equal(got, []string{"Wait host/h4"}) {
 		t.Errorf("%v", decisions(p))
 	}
 	f.hosts[3].Status.Addresses = []string{"10.0.0.4"}

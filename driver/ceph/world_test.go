@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/api/reasons"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/drivertest"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -189,7 +190,7 @@ func (w *world) plan() *engine.Plan { return w.planAt(w.view(), w.now) }
 func (w *world) planAt(v *engine.View, now time.Time) *engine.Plan {
 	p := w.driver.Plan(v, now)
 	for _, d := range p.Decisions {
-		if api.Reasons[d.Reason] == "" {
+		if reasons.All[d.Reason] == "" {
 			panic(fmt.Sprintf("a decision has the reason %q, which there is not: %+v", d.Reason, d))
 		}
 	}

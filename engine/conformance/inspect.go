@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-storage/holdfast/api/reasons"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -159,8 +160,8 @@ func (b *bench) inspectWords(p *engine.Plan) {
 		if d.Object == "" || strings.ContainsFunc(d.Object, unicode.IsControl) {
 			b.Errorf("a decision is about %q: %s", d.Object, d.Message)
 		}
-		if api.Reasons[d.Reason] == "" {
-			b.Errorf("the decision on %s has the reason %q, which api.Reasons does not explain: %s", d.Object, d.Reason, d.Message)
+		if reasons.All[d.Reason] == "" {
+			b.Errorf("the decision on %s has the reason %q, which reasons.All does not explain: %s", d.Object, d.Reason, d.Message)
 		}
 	}
 	for _, text := range sentences(p) {

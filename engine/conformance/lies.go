@@ -133,7 +133,10 @@ func (l *liar) daemonStatus(s *api.DaemonStatus, now time.Time) {
 	}
 	if l.often() {
 		t := l.time(now)
-		s.Started, s.LastExit = &t, &api.DaemonExit{Time: l.time(now), Reason: l.text(), Log: l.text()}
+		s.Started, s.LastExit = &t, &api.DaemonExit{
+			Time: l.time(now), Reason: l.text(), Log: l.text(), Message: l.text(), Next: l.text(),
+			Cause: api.Reason(l.text()),
+		}
 	}
 	if l.often() {
 		s.Version, s.Message = l.text(), l.text()

@@ -60,6 +60,7 @@ var tests = map[string]struct {
 	"TestCephByHand":        {full, 120},
 	"TestHostAddress":       {full, 100},
 	"TestHungMgr":           {full, 130},
+	"TestLastWords":         {full, 120},
 	"TestServerAddress":     {full, 60},
 	"TestChaos":             {full, 190},
 	"TestDamagedServer":     {full, 90},

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
+	"github.com/holdfast-storage/holdfast/internal/listener"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
 
@@ -85,11 +86,12 @@ func portFree(ctx context.Context, at string) error {
 	if err != nil {
 		return fmt.Errorf("while reading where the gateway is to answer: %w", err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", u.Host)
+	door, err := (&net.ListenConfig{}).Listen(ctx, "tcp", u.Host)
 	if err != nil {
-		return fmt.Errorf("the gateway cannot listen on %s: another program has the port (%w): see 'ss -ltnp', and stop that one, or give the ObjectStore another spec.gateways.port", u.Host, err)
+		return fmt.Errorf("the gateway cannot listen on %s: %s has the port (%w): stop it, or give the ObjectStore "+
+			"another spec.gateways.port", u.Host, listener.Text(u.Port()), err)
 	}
-	return listener.Close()
+	return door.Close()
 }
 
 // makeZone makes the layout of the store. The zone comes last: where it is, all is. Several gateways may do it at one time, with one outcome.

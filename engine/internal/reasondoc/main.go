@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/api/reasons"
 )
 
 const head = `<!-- Made by 'make generate' from api/v1alpha1/reason.go. Do not edit. -->
@@ -29,12 +29,12 @@ A reason with "yes" in the last column does not end by itself, even if the verdi
 func page() string {
 	var s strings.Builder
 	s.WriteString(head)
-	for _, reason := range slices.Sorted(maps.Keys(api.Reasons)) {
+	for _, reason := range slices.Sorted(maps.Keys(reasons.All)) {
 		needs := ""
 		if reason.NeedsPerson() {
 			needs = "yes"
 		}
-		fmt.Fprintf(&s, "| %s | %s | %s |\n", reason, api.Reasons[reason], needs)
+		fmt.Fprintf(&s, "| %s | %s | %s |\n", reason, reasons.All[reason], needs)
 	}
 	return s.String()
 }

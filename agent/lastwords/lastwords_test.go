@@ -1,0 +1,87 @@
+package lastwords
+
+import (
+	"strings"
+	"testing"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// Lines as Ceph 16, NFS-Ganesha, glusterd and Go programs write them.
+func TestOf(t *testing.T) {
+	for name, tt := range map[string]struct {
+		kind, ended, log string
+		reason           api.Reason
+		says, next       string
+	}{
+		"the port of a mon": {"ceph-mon", "exit code 1",
+			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1  Processor -- bind unable to bind to v2:10.77.222.11:3300/0: " +
+				"(98) Address already in use\n\n2026-11-27T00:00:50.694+0000 7f0d89a2 -1 unable to bind monitor to " +
+				"[v2:10.77.222.11:3300/0,v1:10.77.222.11:6789/0]\n",
+			api.ReasonPortInUse, "port 3300 is taken by another program", "'ss -ltnp sport = :3300'"},
+		"the port of a gateway": {"ceph-rgw", "exit code 98",
+			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 failed to bind address 0.0.0.0:7480: Address already in use\n",
+			api.ReasonPortInUse, "port 7480", "on host h2"},
+		"the port of a Go program": {"torus", "exit code 1", "listen tcp 10.0.0.1:40000: bind: address already in use",
+			api.ReasonPortInUse, "port 40000", ""},
+		"a port that it does not name": {"ganesha", "exit code 2",
+			"Bind_sockets_V6 :DISP :WARN :Cannot bind NFS tcp6 socket, error 98 (Address already in use)",
+			api.ReasonPortInUse, "a port that it listens on is taken", "'ss -ltnp'"},
+		"no key": {"ceph-osd", "exit code 1",
+			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 monclient(hunting): handle_auth_bad_method server " +
+				"allowed_methods [2] but i only support [2]\nfailed to fetch mon config (--no-mon-config to skip)",
+			api.ReasonKeyRefused, "Ceph refuses its key", "'holdfast ceph auth get osd.1'"},
+		"the key of a gateway": {"ceph-rgw", "exit code 1", "failed to fetch mon config (--no-mon-config to skip)",
+			api.ReasonKeyRefused, "", "'holdfast ceph auth get client.rgw.1'"},
+		"not in the monmap": {"ceph-mon", "exit code 1",
+			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 mon.b@-1(probing) e4 not in monmap and have been in a quorum " +
+				"before; must have been removed",
+			api.ReasonNotInMap, "map of the mons", "creates another mon"},
+		"no superblock": {"ceph-osd", "exit code 1",
+			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1  ** ERROR: unable to open OSD superblock on /x: (2) No such file",
+			api.ReasonDataDamaged, "at the beginning of its device", "'dmesg' on host h2"},
+		"full": {"glusterd", "exit code 1", "failed to write /var/lib/glusterd/x: No space left on device",
+			api.ReasonDiskFull, "full", "'df -h'"},
+		"killed": {"ceph-osd", "signal: killed", "all is well\n", api.ReasonKilled, "killed", "Out of memory"},
+		"an assertion": {"ceph-osd", "signal: aborted",
+			"./src/os/BlueStore.cc: 11111: FAILED ceph_assert(r == 0)\n ceph version 16\n 1: (abort()+0x1)\n" +
+				"*** Caught signal (Aborted) **\n",
+			api.ReasonCrashed, "r == 0 in ./src/os/BlueStore.cc", "crash ls"},
+		"an earlier run": {"ceph-mon", "exit code 1",
+			"2026-11-27T00:00:30.694+0000 7f0d89a2 -1 bind unable to bind to v2:10.0.0.1:3300/0: (98) Address already in " +
+				"use\n2026-11-27T00:00:40.694+0000 7f0d89a2  0 ceph version 16.2.15 (618f) pacific (stable), process " +
+				"ceph-mon, pid 7\n2026-11-27T00:00:41.694+0000 7f0d89a2 -1 it is another cause\n",
+			"", "it is another cause", ""},
+		"a crash with a dump": {"ceph-osd", "signal: aborted",
+			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 osd.1 the sea is dry\n*** Caught signal (Aborted) **\n in thread " +
+				"7f\n    -2> 2026-11-27T00:00:39.694+0000 7f -1 no space left on device\n",
+			api.ReasonCrashed, "it crashed (Aborted); it wrote before: osd.1 the sea is dry", "crash ls"},
+		"nothing known": {"ceph-mds", "exit code 7",
+			"2026-11-27T00:00:40.694+0000 7f0d89a2  0 starting\n2026-11-27T00:00:41.694+0000 7f0d89a2 -1 mds.x the " +
+				"sky is green\n 1: (frame)\n---\nand the end\n",
+			"", "mds.x the sky is green", ""},
+		"nothing at all": {"ceph-mds", "exit code 7", "", "", "", ""},
+	} {
+		d := &api.Daemon{Spec: api.DaemonSpec{Type: tt.kind, ID: "1", Host: "h2"}}
+		c := Of(d, tt.ended, tt.log)
+		if c.Reason != tt.reason || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Next, tt.next) {
+			t.Errorf("%s: %+v", name, c)
+		}
+		if (tt.log == "") != (c.Message == "") || c.Reason != "" && c.Next == "" {
+			t.Errorf("%s: a user would not know what to do: %+v", name, c)
+		}
+	}
+}
+
+// A crafted log does not take long, nor does it put more into the sentence than it is.
+func TestOf_hostile(t *testing.T) {
+	d := &api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: "1", Host: "h2"}}
+	for _, log := range []string{
+		strings.Repeat(":99", 1300) + ": address already in use", strings.Repeat("error ", 700), "{host}{name}$1${1}",
+		"\xff\xfe failed", strings.Repeat("\n", 4096),
+	} {
+		if c := Of(d, "exit code 1", log); len(c.Message) > len(log)+40 {
+			t.Errorf("%q", c.Message)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+// Package reasons explains the reasons of the API, for docs/reference/reasons.md.
+package reasons
+
+import api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+
+// All explains each reason, for docs/reference/reasons.md.
+var All = map[api.Reason]string{
+	api.ReasonReady:      "It is as its newest spec declares it, and serves.",
+	api.ReasonDeclared:   "The spec declares it, or its declaration changed: it is made or changed.",
+	api.ReasonRestarting: "The daemon is restarted.",
+	api.ReasonRemoving: "The daemon or object is removed, because nothing declares it any more or it is " +
+		"replaced.",
+	api.ReasonDeleting:     "A user deleted the object, and Holdfast removes what belongs to it.",
+	api.ReasonAdopted:      "The storage system has it already: Holdfast takes it over as it is.",
+	api.ReasonLossAccepted: "A user accepted the loss with 'holdfast recreate'.",
+	api.ReasonBackInUse:    "It was being removed, and is used again.",
+	api.ReasonScaling:      "It follows the number of hosts and devices that the cluster has.",
+
+	api.ReasonPortInUse:     "Another program listens on a port of the daemon.",
+	api.ReasonKeyRefused:    "The storage system refuses the daemon's key.",
+	api.ReasonNotInMap:      "The storage system's map does not have the daemon any more.",
+	api.ReasonDataDamaged:   "What the daemon keeps on its device or in its directory is missing or damaged.",
+	api.ReasonDiskFull:      "The file system that the daemon writes to is full.",
+	api.ReasonReadOnly:      "The file system that the daemon writes to is read-only.",
+	api.ReasonProgramBroken: "The daemon's program cannot run as it is installed.",
+	api.ReasonCrashed:       "The daemon's program crashed.",
+	api.ReasonKilled:        "Somebody, or the kernel for want of memory, killed the daemon's process.",
+
+	api.ReasonAgentDisconnected: "The agent of the host is disconnected.",
+	api.ReasonNotAnswering: "The storage system does not answer, or has not reported yet what the decision " +
+		"needs.",
+	api.ReasonSettling: "The leader waits a moment for other objects to be declared or seen before it " +
+		"decides.",
+	api.ReasonOneAtATime:          "Another host, daemon or object has its turn first.",
+	api.ReasonStarting:            "Daemons are starting.",
+	api.ReasonStopping:            "Daemons are stopping.",
+	api.ReasonJoining:             "A daemon joins the quorum, the pool or the ring, or leaves it.",
+	api.ReasonMovingData:          "The storage system moves data to other devices.",
+	api.ReasonDataNotClean:        "Not all data has all its copies: some are being made.",
+	api.ReasonNotOkToStop:         "Data would be unavailable if the daemons stopped.",
+	api.ReasonAwaitingReplacement: "Another daemon must be ready before this one stops or is removed.",
+	api.ReasonHandingOver:         "The active daemon hands over to its standby.",
+	api.ReasonGracePeriod: "It may come back by itself: nothing is done before its wait has passed " +
+		"(docs/reference/waits.md).",
+	api.ReasonDependencyNotReady: "An object that this one needs is missing or not ready.",
+	api.ReasonTaskInProgress:     "The storage system runs a task that must end first.",
+	api.ReasonCommandFailed: "The storage system refused a command or did not answer it. The leader " +
+		"retries.",
+	api.ReasonConfiguring:   "The storage system was asked to change, and the change is not visible yet.",
+	api.ReasonNotReady:      "It has not reached its desired state yet.",
+	api.ReasonDaemonHangs:   "The process of the daemon runs and does not answer.",
+	api.ReasonDaemonFailing: "The daemon keeps failing.",
+	api.ReasonChangedOutside: "Someone changed it in the storage system itself; the message says what becomes " +
+		"of it.",
+	api.ReasonHostNotActive: "The host is in mode Maintenance or Drain, or is leaving it.",
+
+	api.ReasonInvalidSpec:       "The spec cannot be carried out as it is written.",
+	api.ReasonInsufficientNodes: "There are too few hosts, nodes, failure domains or devices.",
+	api.ReasonInsufficientSpace: "There is too little space.",
+	api.ReasonConflict:          "The name, number, address, port or place belongs to something else.",
+	api.ReasonDeviceUnavailable: "The device is missing, in use, or cannot be used.",
+	api.ReasonNodeUnusable:      "The StorageNode or its host cannot be used.",
+	api.ReasonUnsupported:       "The release of the storage system, its type or the host does not support it.",
+	api.ReasonWouldLoseData:     "It would lose data.",
+	api.ReasonQuorumAtRisk:      "The quorum is lost, or would be.",
+	api.ReasonInUse:             "Something else uses it.",
+	api.ReasonNoCluster:         "The StorageCluster that it names does not exist.",
+	api.ReasonTwoMachines:       "Two machines report as one host.",
+	api.ReasonDaemonsForbidden: "The platform forbids the daemons of the cluster. The condition DaemonsAllowed " +
+		"of the StorageCluster says how to allow them.",
+	api.ReasonLost: "It is gone from the storage system, and is not made again. See 'holdfast " +
+		"recreate'.",
+
+	api.ReasonNotManaged:   "Holdfast did not make it, and nothing declares it.",
+	api.ReasonNoOtherHost:  "No other host can take it.",
+	api.ReasonKeptAsIs:     "It stays as a user or an earlier state left it.",
+	api.ReasonSurplusKept:  "There are more than declared, and they stay for now.",
+	api.ReasonHeldBack:     "The daemon went down and came back too often, and is held back.",
+	api.ReasonStopAsked:    "A user had the daemon stopped, and it stays stopped until a user has it started.",
+	api.ReasonObserveOnly:  "The cluster is in mode Observed, so nothing is changed.",
+	api.ReasonActionActs:   "An Action changes it now; the plan leaves it alone.",
+	api.ReasonUnknown:      "Nothing is known of it.",
+	api.ReasonMoreToReport: "The report is full: more decisions were left out.",
+	api.ReasonNotRedundant: "Data is less redundant than the cluster has room for.",
+	api.ReasonMisplaced: "The storage system has hosts or devices at other places than their labels say, " +
+		"or than a pool needs.",
+}
