@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -20,19 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/platform/looks"
 )
 
-const (
-	// gather is how long changes are gathered before they are looked at, and retryAfter how soon a
-	// look that failed is repeated.
-	gather     = 50 * time.Millisecond
-	retryAfter = 2 * time.Second
-	// lookAgain is how soon a look follows in which nothing changed: what is told again needs it.
-	lookAgain = 10 * time.Minute
-	// lookTimeout bounds one look with its writes, and syncTimeout the first filling of the caches.
-	lookTimeout = time.Minute
-	syncTimeout = time.Minute
-)
+// lookAgain is how soon a look follows in which nothing changed: what is told again needs it.
+const lookAgain = 10 * time.Minute
 
 // Keeper keeps what follows from other objects: Hosts from Nodes, the identities of their agents,
 // and the label that protects the namespaces of clusters. It has no state of its own, and is the
@@ -42,8 +33,6 @@ type Keeper struct {
 	cache  cache.Cache
 	nodes  labels.Selector
 	log    *slog.Logger
-	// changed has room for one word.
-	changed chan struct{}
 	// told are the nodes that were said to be no hosts.
 	told map[types.UID]told
 }
@@ -59,12 +48,12 @@ func NewKeeper(config *rest.Config, nodes labels.Selector, log *slog.Logger) (*K
 			return nil, fmt.Errorf("while registering kinds: %w", err)
 		}
 	}
-	k := &Keeper{nodes: nodes, log: log, changed: make(chan struct{}, 1), told: map[types.UID]told{}}
+	k := &Keeper{nodes: nodes, log: log, told: map[types.UID]told{}}
 	var err error
 	if k.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
 	}
-	if k.cache, err = newCache(config, scheme, k.unwatched); err != nil {
+	if k.cache, err = newCache(config, scheme, looks.Unwatched(log)); err != nil {
 		return nil, fmt.Errorf("while preparing the caches: %w", err)
 	}
 	return k, nil
@@ -106,91 +95,16 @@ func newCache(config *rest.Config, scheme *runtime.Scheme,
 
 // Run keeps until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	defer func() {
-		cancel()
-		<-ended
-	}()
-	if err := k.watch(ctx); err != nil {
-		ended <- nil
-		return err
-	}
-	go func() { ended <- k.cache.Start(ctx) }()
-	filling, done := context.WithTimeout(ctx, syncTimeout)
-	defer done()
-	if !k.cache.WaitForCacheSync(filling) && ctx.Err() == nil {
-		return fmt.Errorf("while filling the caches of Nodes and accounts: %w", context.Cause(filling))
-	}
-	k.look(ctx)
-	return nil
+	return looks.Run(ctx, looks.Config{
+		What: "keeping hosts and their rights", Cache: k.cache, Kinds: kinds(), Matters: matters, Look: k.look, Log: k.log,
+	})
 }
 
-// watch has each change that matters wake the keeper.
-func (k *Keeper) watch(ctx context.Context) error {
-	wake := func() {
-		select {
-		case k.changed <- struct{}{}:
-		default:
-		}
-	}
-	for _, kind := range kinds() {
-		informer, err := k.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("while watching %T: %w", kind, err)
-		}
-		handler := toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { wake() }, DeleteFunc: func(any) { wake() },
-			UpdateFunc: func(was, is any) {
-				if matters(was, is) {
-					wake()
-				}
-			},
-		}
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("while watching %T: %w", kind, err)
-		}
-	}
-	return nil
-}
-
-// unwatched tells why a kind cannot be watched, such as a right that the operator lacks. The watch
-// is tried again.
-func (k *Keeper) unwatched(ctx context.Context, r *toolscache.Reflector, err error) {
-	if ctx.Err() == nil && apierrors.IsForbidden(err) {
-		k.log.Warn("watching; trying again", "kind", r.TypeDescription(), "error", err)
-	}
-}
-
-// look brings everything to what it should be, whenever something changed, until ctx ends.
-func (k *Keeper) look(ctx context.Context) {
-	again := time.NewTimer(0)
-	defer again.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-k.changed:
-			if pause(ctx, gather) != nil {
-				return
-			}
-		case <-again.C:
-		}
-		wait := lookAgain
-		if err := k.once(ctx); err != nil && ctx.Err() == nil {
-			k.log.Warn("keeping hosts and their rights; trying again", "error", err)
-			wait = retryAfter
-		}
-		again.Reset(wait)
-	}
-}
-
-func (k *Keeper) once(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
+// look brings everything to what it should be.
+func (k *Keeper) look(ctx context.Context) (time.Duration, error) {
 	w, err := k.read(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return k.keep(ctx, w)
+	return lookAgain, k.keep(ctx, w)
 }

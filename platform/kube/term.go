@@ -32,6 +32,7 @@ const (
 	checkPatience = 45 * time.Second
 	checkTimeout  = 10 * time.Second
 	checkPause    = 100 * time.Millisecond
+	retryAfter    = 2 * time.Second
 )
 
 // ErrUnfenced says that the API did a write that the policy holdfast-leader has to refuse.
