@@ -1,0 +1,179 @@
+package classes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/platform/looks"
+)
+
+const (
+	// lookAgain is how soon a look follows in which nothing changed, and claimsAgain that look while
+	// something waits for claims, which are not watched.
+	lookAgain   = 10 * time.Minute
+	claimsAgain = time.Minute
+)
+
+// Keeper keeps the classes. It is the leader's alone.
+type Keeper struct {
+	cache    cache.Cache
+	have     client.Reader
+	writer   *writer
+	backends []string
+	log      *slog.Logger
+	// said are the notes of the last look.
+	said []string
+}
+
+// NewKeeper returns a Keeper that writes with config, which carries the leader's token. backends are
+// those that the driver has.
+func NewKeeper(config *rest.Config, backends []string, log *slog.Logger) (*Keeper, error) {
+	config = rest.AddUserAgent(rest.CopyConfig(config), "classes")
+	config.QPS = -1
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
+	}
+	k := &Keeper{writer: newWriter(c), backends: backends, log: log}
+	if k.cache, err = newCache(config, scheme, log); err != nil {
+		return nil, fmt.Errorf("while preparing the caches: %w", err)
+	}
+	k.have = k.cache
+	return k, nil
+}
+
+// Scheme has the kinds that a Keeper reads and writes.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme, storagev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("while registering kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+func newCache(config *rest.Config, scheme *runtime.Scheme, log *slog.Logger) (cache.Cache, error) {
+	ours, err := labels.NewRequirement(LabelClass, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	return cache.New(config, cache.Options{
+		Scheme: scheme, ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: looks.Unwatched(log),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		// The keeper writes to nothing that the cache holds.
+		DefaultUnsafeDisableDeepCopy: ptr.To(true),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:           {Label: labels.NewSelector().Add(*ours), Transform: withoutValues},
+			&corev1.PersistentVolume{}: {Transform: withoutDetails},
+		},
+	})
+}
+
+// withoutValues drops what a Secret holds before it is kept.
+func withoutValues(o any) (any, error) {
+	if s, ok := o.(*corev1.Secret); ok {
+		s.Data, s.ManagedFields = nil, nil
+	}
+	return o, nil
+}
+
+// withoutDetails leaves of a volume what Decide reads.
+func withoutDetails(o any) (any, error) {
+	if v, ok := o.(*corev1.PersistentVolume); ok {
+		v.ManagedFields, v.Spec.NodeAffinity, v.Labels = nil, nil, nil
+	}
+	return o, nil
+}
+
+// kinds are what a Keeper watches.
+func kinds() []client.Object {
+	return []client.Object{
+		&api.StorageCluster{}, &api.StorageStatus{}, &api.Pool{}, &api.Filesystem{}, &api.Client{}, &corev1.Secret{},
+		&corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSIDriver{},
+	}
+}
+
+// Run keeps until ctx ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	return looks.Run(ctx, looks.Config{
+		What: "keeping StorageClasses", Cache: k.cache, Kinds: kinds(), Matters: matters, Look: k.look, Log: k.log,
+	})
+}
+
+// look brings everything to what it should be. Without the driver there are no classes to make.
+func (k *Keeper) look(ctx context.Context) (time.Duration, error) {
+	err := k.have.Get(ctx, types.NamespacedName{Name: backend.DriverName}, &storagev1.CSIDriver{})
+	if err != nil {
+		return lookAgain, client.IgnoreNotFound(err)
+	}
+	world, err := read(ctx, k.have)
+	if err != nil {
+		return 0, err
+	}
+	wait, p := lookAgain, Decide(*world, k.backends)
+	if p.NeedsClaims {
+		if err := k.writer.readClaims(ctx, world); err != nil {
+			return 0, err
+		}
+		wait, p = claimsAgain, Decide(*world, k.backends)
+	}
+	k.say(p.Notes)
+	return wait, k.writer.write(ctx, p)
+}
+
+// say logs the notes that the last look did not have.
+func (k *Keeper) say(notes []string) {
+	for _, note := range notes {
+		if !slices.Contains(k.said, note) {
+			k.log.Warn(note)
+		}
+	}
+	k.said = notes
+}
+
+func read(ctx context.Context, from client.Reader) (*World, error) {
+	var (
+		w        World
+		clusters api.StorageClusterList
+		statuses api.StorageStatusList
+		pools    api.PoolList
+		fs       api.FilesystemList
+		clients  api.ClientList
+		secrets  corev1.SecretList
+		volumes  corev1.PersistentVolumeList
+		classes  storagev1.StorageClassList
+	)
+	for _, list := range []client.ObjectList{&clusters, &statuses, &pools, &fs, &clients, &secrets, &volumes, &classes} {
+		var options []client.ListOption
+		if list == &secrets {
+			options = append(options, client.HasLabels{LabelClass})
+		}
+		if err := from.List(ctx, list, options...); err != nil {
+			return nil, fmt.Errorf("while reading %T: %w", list, err)
+		}
+	}
+	w.Clusters, w.Statuses, w.Pools, w.Filesystems = clusters.Items, statuses.Items, pools.Items, fs.Items
+	w.Clients, w.Secrets, w.Volumes, w.Classes = clients.Items, secrets.Items, volumes.Items, classes.Items
+	return &w, nil
+}
