@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
+	"github.com/holdfast-storage/holdfast/cli/csi"
 	"github.com/holdfast-storage/holdfast/cli/operator"
 	"github.com/holdfast-storage/holdfast/internal/gctune"
 )
@@ -36,7 +37,7 @@ manifests in deploy/kubernetes hold its rights and the policies that it needs. S
 			}
 			c.Name = cmp.Or(c.Name, os.Getenv("POD_NAME"), hostname())
 			go gctune.Run(cmd.Context())
-			c.Leader = leads(g.waits)
+			c.Leader, c.VolumeBackends = leads(g.waits), csi.Backends()
 			return operator.Run(cmd.Context(), c)
 		},
 	}

@@ -27,6 +27,9 @@ import (
 // socketDir is where the kubelet has sockets of drivers.
 const socketDir = "/var/lib/kubelet/plugins/" + backend.DriverName
 
+// Backends are the names of the back ends that the driver has.
+func Backends() []string { return []string{rbd.Name} }
+
 // Home is what the commands take from the command line that they are part of.
 type Home struct {
 	// Log is made when a command runs.

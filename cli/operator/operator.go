@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/api/crd"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	election "github.com/holdfast-storage/holdfast/control/leader"
+	"github.com/holdfast-storage/holdfast/csi/classes"
 	"github.com/holdfast-storage/holdfast/internal/version"
 	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/platform/kube"
@@ -55,6 +56,8 @@ type Config struct {
 	Listen string
 	// Unfenced lets an operator lead where the policies are missing that hold the fence.
 	Unfenced bool
+	// VolumeBackends are those of the CSI driver, which get StorageClasses.
+	VolumeBackends []string
 	// Leader is what leads, without what this package adds: the Store, the name and the metrics.
 	Leader leader.Config
 	Log    *slog.Logger
@@ -184,6 +187,9 @@ func (o *operator) lead(ctx context.Context, token string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return o.terms.Watch(ctx, token) })
 	group.Go(func() error { return keeper.Run(ctx) })
+	group.Go(func() error {
+		return classes.Run(ctx, kube.Fenced(o.REST, token), o.VolumeBackends, o.Log.With("part", "classes"))
+	})
 	group.Go(func() error { return leader.Run(ctx, c) })
 	return group.Wait()
 }

@@ -23,20 +23,20 @@ import (
 
 const ns = "storage"
 
-// bed is a Keeper with an API in memory. engine stands for the engine: it gives Clients their keys.
+// bed is a keeper with an API in memory. engine stands for the engine: it gives Clients their keys.
 type bed struct {
 	*testing.T
-	*Keeper
+	*keeper
 
 	api client.WithWatch
-	// writes counts what the Keeper wrote. The write of this number fails before it is done, if it
+	// writes counts what the keeper wrote. The write of this number fails before it is done, if it
 	// is not zero.
 	writes, fail int
 }
 
 func newBed(t *testing.T, objects ...client.Object) *bed {
 	t.Helper()
-	scheme, err := Scheme()
+	scheme, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func newBed(t *testing.T, objects ...client.Object) *bed {
 	return b
 }
 
-// restart has another Keeper take over.
+// restart has another keeper take over.
 func (b *bed) restart() {
 	counted := interceptor.NewClient(b.api, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -59,7 +59,7 @@ func (b *bed) restart() {
 			return errors.Join(b.count(), then(b, func() error { return c.Delete(ctx, o, opts...) }))
 		},
 	})
-	b.Keeper = &Keeper{have: b.api, writer: newWriter(counted), backends: []string{rbd, cephfs, glusterfs},
+	b.keeper = &keeper{have: b.api, writer: newWriter(counted), backends: []string{rbd, cephfs, glusterfs},
 		log: slog.New(slog.NewTextHandler(b.Output(), nil))}
 }
 
@@ -72,7 +72,7 @@ func (b *bed) count() error {
 	return nil
 }
 
-// then does a write, unless the Keeper is as good as dead.
+// then does a write, unless the keeper is as good as dead.
 func then(b *bed, do func() error) error {
 	if b.fail > 0 && b.writes >= b.fail {
 		return nil
@@ -292,7 +292,7 @@ func TestClients(t *testing.T) {
 	holds("deleted", "m2")
 }
 
-// TestKilled ends the Keeper at each of its writes: the next one finishes the work, and writes
+// TestKilled ends the keeper at each of its writes: the next one finishes the work, and writes
 // nothing twice.
 func TestKilled(t *testing.T) {
 	whole := newBed(t, cluster(api.StorageCeph), status(api.StorageOnline), pool("volumes"))

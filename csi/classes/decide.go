@@ -98,7 +98,7 @@ func (w *World) classesOf(id string) (all []*storagev1.StorageClass) {
 	return all
 }
 
-// isOurs says whether a Keeper made an object.
+// isOurs says whether Run made an object.
 func isOurs(o client.Object) bool {
 	_, is := o.GetLabels()[LabelClass]
 	return is

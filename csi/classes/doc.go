@@ -2,7 +2,7 @@
 // Filesystem and each GlusterFS cluster, when the cluster is ONLINE, and the Clients and Secrets
 // whose keys the driver uses.
 //
-// Decide is pure: it compares what there is with what there should be. Keeper reads, has Decide
+// Decide is pure: it compares what there is with what there should be. Run reads, has Decide
 // decide, and writes. It has no state of its own, so it can be ended at any write. All that it makes
 // has the label LabelClass, and the annotation AnnotationOf says for what; of other objects it
 // changes nothing.
@@ -13,7 +13,7 @@
 package classes
 
 const (
-	// LabelClass is on what a Keeper makes.
+	// LabelClass is on what Run makes.
 	LabelClass = "holdfast.io/class"
 	// AnnotationOf says what it was made for: kind, namespace and name, such as Pool/storage/volumes.
 	AnnotationOf = "holdfast.io/class-of"

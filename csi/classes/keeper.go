@@ -28,10 +28,34 @@ const (
 	// something waits for claims, which are not watched.
 	lookAgain   = 10 * time.Minute
 	claimsAgain = time.Minute
+	// startAgain is how soon a keeper is started again that could not watch.
+	startAgain = 10 * time.Second
 )
 
-// Keeper keeps the classes. It is the leader's alone.
-type Keeper struct {
+// Run keeps the classes until ctx ends. config carries the leader's token, and backends are those
+// that the driver has. The leader leads also where it lacks the rights for classes, such as those of
+// a newer release.
+func Run(ctx context.Context, config *rest.Config, backends []string, log *slog.Logger) error {
+	for {
+		k, err := newKeeper(config, backends, log)
+		if err != nil {
+			return err
+		}
+		err = k.run(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		log.Warn("keeping StorageClasses; trying again: does the operator have the rights of deploy/kubernetes?", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(startAgain):
+		}
+	}
+}
+
+// keeper keeps the classes.
+type keeper struct {
 	cache    cache.Cache
 	have     client.Reader
 	writer   *writer
@@ -41,12 +65,10 @@ type Keeper struct {
 	said []string
 }
 
-// NewKeeper returns a Keeper that writes with config, which carries the leader's token. backends are
-// those that the driver has.
-func NewKeeper(config *rest.Config, backends []string, log *slog.Logger) (*Keeper, error) {
+func newKeeper(config *rest.Config, backends []string, log *slog.Logger) (*keeper, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "classes")
 	config.QPS = -1
-	scheme, err := Scheme()
+	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +76,7 @@ func NewKeeper(config *rest.Config, backends []string, log *slog.Logger) (*Keepe
 	if err != nil {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
 	}
-	k := &Keeper{writer: newWriter(c), backends: backends, log: log}
+	k := &keeper{writer: newWriter(c), backends: backends, log: log}
 	if k.cache, err = newCache(config, scheme, log); err != nil {
 		return nil, fmt.Errorf("while preparing the caches: %w", err)
 	}
@@ -62,8 +84,7 @@ func NewKeeper(config *rest.Config, backends []string, log *slog.Logger) (*Keepe
 	return k, nil
 }
 
-// Scheme has the kinds that a Keeper reads and writes.
-func Scheme() (*runtime.Scheme, error) {
+func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{api.AddToScheme, corev1.AddToScheme, storagev1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -106,7 +127,7 @@ func withoutDetails(o any) (any, error) {
 	return o, nil
 }
 
-// kinds are what a Keeper watches.
+// kinds are what a keeper watches.
 func kinds() []client.Object {
 	return []client.Object{
 		&api.StorageCluster{}, &api.StorageStatus{}, &api.Pool{}, &api.Filesystem{}, &api.Client{}, &corev1.Secret{},
@@ -114,15 +135,14 @@ func kinds() []client.Object {
 	}
 }
 
-// Run keeps until ctx ends.
-func (k *Keeper) Run(ctx context.Context) error {
+func (k *keeper) run(ctx context.Context) error {
 	return looks.Run(ctx, looks.Config{
 		What: "keeping StorageClasses", Cache: k.cache, Kinds: kinds(), Matters: matters, Look: k.look, Log: k.log,
 	})
 }
 
 // look brings everything to what it should be. Without the driver there are no classes to make.
-func (k *Keeper) look(ctx context.Context) (time.Duration, error) {
+func (k *keeper) look(ctx context.Context) (time.Duration, error) {
 	err := k.have.Get(ctx, types.NamespacedName{Name: backend.DriverName}, &storagev1.CSIDriver{})
 	if err != nil {
 		return lookAgain, client.IgnoreNotFound(err)
@@ -143,7 +163,7 @@ func (k *Keeper) look(ctx context.Context) (time.Duration, error) {
 }
 
 // say logs the notes that the last look did not have.
-func (k *Keeper) say(notes []string) {
+func (k *keeper) say(notes []string) {
 	for _, note := range notes {
 		if !slices.Contains(k.said, note) {
 			k.log.Warn(note)
