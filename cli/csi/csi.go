@@ -52,10 +52,15 @@ func newController(h Home) *cobra.Command {
 		Use:   "controller",
 		Short: "Make, attach, grow and delete volumes",
 		Long: `Serves the controller part of the CSI driver holdfast.io on a socket until it is stopped, for the sidecars
-of the same pod. It keeps no state: the keys come with each call, from the Secrets that a StorageClass names.`,
+of the same pod. It keeps no state: the keys come with each call, from the Secrets that a StorageClass names. While a
+cluster is OFFLINE, claims of its classes wait, and say why.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			nodes, err := nodesOf(names, h.REST)
+			if err != nil {
+				return err
+			}
+			clusters, err := clustersOf(names, h.REST)
 			if err != nil {
 				return err
 			}
@@ -63,7 +68,7 @@ of the same pod. It keeps no state: the keys come with each call, from the Secre
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Log: h.Log(), Controller: controller.New(nodes,
-					&rbd.Controller{Clients: clients}),
+					&rbd.Controller{Clients: clients}).WithClusters(clusters),
 			})
 		},
 	}

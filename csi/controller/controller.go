@@ -29,6 +29,7 @@ type Server struct {
 	nodes    Nodes
 	backends map[string]backend.Controller
 	turns    turn.Turns
+	clusters Clusters
 }
 
 // New returns the service for some back ends.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -90,5 +91,50 @@ func TestForeignID(t *testing.T) {
 	})
 	if status.Code(err) != codes.NotFound {
 		t.Errorf("expand: %v", err)
+	}
+}
+
+// states are clusters by name, with what is said of those that are OFFLINE.
+type states map[string]string
+
+func (s states) Offline(_ context.Context, namespace, name string) (string, error) {
+	said, ok := s[namespace+"/"+name]
+	switch {
+	case said == "?":
+		return "", errors.New("no answer")
+	case !ok:
+		return "", ErrNoCluster
+	}
+	return said, nil
+}
+
+// made is a back end that makes each volume.
+type made struct{ none }
+
+func (made) Create(context.Context, backend.Secrets, backend.Request) (backend.Handle, int64, error) {
+	return backend.Handle{Backend: "none", Cluster: "c", Pool: "p", Name: "a"}, 1, nil
+}
+
+// A claim waits while its cluster is OFFLINE, with the words of the StorageStatus.
+func TestCreateVolume_offline(t *testing.T) {
+	s := New(nodes{}, made{}).WithClusters(states{"storage/off": "2 of 3 mons are down", "storage/on": "", "storage/x": "?"})
+	for _, tt := range []struct {
+		cluster string
+		code    codes.Code
+		says    string
+	}{
+		{"on", codes.OK, ""}, {"", codes.OK, ""},
+		{"off", codes.Unavailable, "2 of 3 mons are down"},
+		{"x", codes.Unavailable, "no answer"},
+		{"gone", codes.FailedPrecondition, "storage/gone"},
+	} {
+		r := &csi.CreateVolumeRequest{
+			Name: "a", VolumeCapabilities: []*csi.VolumeCapability{mounted(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER)},
+			Parameters: map[string]string{backend.ParameterNamespace: "storage", backend.ParameterCluster: tt.cluster},
+		}
+		_, err := s.CreateVolume(t.Context(), r)
+		if status.Code(err) != tt.code || tt.says != "" && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("cluster %q: got %v, want %v and %q", tt.cluster, err, tt.code, tt.says)
+		}
 	}
 }

@@ -16,6 +16,9 @@ func (s *Server) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkCluster(ctx, r.GetParameters()); err != nil {
+		return nil, err
+	}
 	limits := r.GetCapacityRange()
 	wanted := backend.Request{
 		Name:  backend.NameOf(r.GetName()),
