@@ -55,6 +55,9 @@ func (b *bed) restart() {
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			return errors.Join(b.count(), then(b, func() error { return c.Update(ctx, o, opts...) }))
 		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return errors.Join(b.count(), then(b, func() error { return c.Patch(ctx, o, patch, opts...) }))
+		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return errors.Join(b.count(), then(b, func() error { return c.Delete(ctx, o, opts...) }))
 		},
@@ -422,4 +425,49 @@ func TestPending(t *testing.T) {
 	b.must(b.api.Delete(t.Context(), claim))
 	b.settle()
 	b.wants("the claim is gone")
+}
+
+// TestMark: what volumes lie in says so, and only while they are there.
+func TestMark(t *testing.T) {
+	b := newBed(t, cluster(api.StorageCeph), status(api.StorageOnline), cluster(api.StorageGlusterFS),
+		statusOf(api.StorageGlusterFS, api.StorageOnline), pool("volumes"), pool("images"))
+	b.settle()
+	marked := func() (all []string) {
+		w, err := read(t.Context(), b.api)
+		b.must(err)
+		var objects []client.Object
+		for i := range w.Pools {
+			objects = append(objects, &w.Pools[i])
+		}
+		for i := range w.Clusters {
+			objects = append(objects, &w.Clusters[i])
+		}
+		for _, o := range objects {
+			if _, has := o.GetLabels()[LabelVolumes]; has {
+				all = append(all, o.GetName())
+			}
+		}
+		return all
+	}
+	other := volume("csi-node-images")
+	other.Name, other.Spec.CSI.Driver = "other", "other.example.com"
+	b.must(b.api.Create(t.Context(), other))
+	b.settle()
+	if got := marked(); len(got) > 0 {
+		t.Errorf("without volumes of the driver %q are marked", got)
+	}
+	b.must(b.api.Create(t.Context(), volume("csi-node-volumes")))
+	b.settle()
+	if got := marked(); !slices.Equal(got, []string{"volumes", "ceph"}) {
+		t.Errorf("marked are %q", got)
+	}
+	b.must(b.api.Delete(t.Context(), volume("")))
+	files := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "files"}}
+	files.Spec.StorageClassName = "storage-glusterfs"
+	files.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: backend.DriverName}
+	b.must(b.api.Create(t.Context(), files))
+	b.settle()
+	if got := marked(); !slices.Equal(got, []string{"glusterfs"}) {
+		t.Errorf("marked are %q", got)
+	}
 }

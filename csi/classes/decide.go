@@ -39,6 +39,8 @@ type Plan struct {
 	Make, Change []client.Object
 	// Keys are Clients whose keys the driver needs, in Secrets of the same names.
 	Keys []*api.Client
+	// Marks are objects whose label says that volumes lie in them, or does so no more.
+	Marks []Mark
 	// Remove are objects to delete.
 	Remove []client.Object
 	// NeedsClaims says that more could be removed if the claims were known.
@@ -75,6 +77,7 @@ func Decide(w World, backends []string) Plan {
 		}
 	}
 	d.keys()
+	d.mark()
 	d.retire()
 	return d.Plan
 }

@@ -33,5 +33,6 @@ func matters(was, is any) bool {
 
 // declaredOtherwise says whether people have changed an object. Its deletion changes the generation, too.
 func declaredOtherwise(was, is client.Object) bool {
-	return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetAnnotations(), is.GetAnnotations())
+	return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetAnnotations(), is.GetAnnotations()) ||
+		!maps.Equal(was.GetLabels(), is.GetLabels())
 }

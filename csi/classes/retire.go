@@ -2,7 +2,6 @@ package classes
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -59,10 +58,8 @@ func (d *decision) isUsed(id string) bool {
 	if !isID(id) || d.sourceOf(id) != nil || len(d.classesOf(id)) > 0 {
 		return true
 	}
-	name := className(id)
 	return d.isClaimed(func(claim *corev1.PersistentVolumeClaimSpec) bool {
-		class := ptr.Deref(claim.StorageClassName, "")
-		return claim.VolumeName == "" && (class == name || strings.HasPrefix(class, name+"-"))
+		return claim.VolumeName == "" && isClassOf(ptr.Deref(claim.StorageClassName, ""), id)
 	})
 }
 

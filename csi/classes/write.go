@@ -57,6 +57,9 @@ func (w *writer) write(ctx context.Context, p Plan) error {
 	for _, c := range p.Keys {
 		errs = append(errs, doing("writing the Secret for", c, w.key(ctx, c)))
 	}
+	for _, m := range p.Marks {
+		errs = append(errs, doing("labelling", m.Object, w.mark(ctx, m)))
+	}
 	for _, o := range p.Remove {
 		err := w.api.Delete(ctx, o, client.Preconditions{UID: ptr.To(o.GetUID())})
 		errs = append(errs, doing("removing", o, client.IgnoreNotFound(err)))
@@ -137,4 +140,14 @@ func valuesOf(c *api.Client, from *corev1.Secret) map[string][]byte {
 		backend.SecretCluster: []byte(c.Status.FSID), backend.SecretMons: []byte(c.Status.MonHost),
 		backend.SecretUser: []byte(strings.TrimPrefix(c.Status.Entity, "client.")), backend.SecretKey: from.Data[keyOfClient],
 	}
+}
+
+// mark writes LabelVolumes alone: the rest of the object is others'.
+func (w *writer) mark(ctx context.Context, m Mark) error {
+	value := "null"
+	if m.InUse {
+		value = `""`
+	}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, LabelVolumes, value))
+	return client.IgnoreNotFound(w.api.Patch(ctx, m.Object.DeepCopyObject().(client.Object), patch))
 }

@@ -3,10 +3,12 @@ package operate
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,7 +62,7 @@ func TestClasses(t *testing.T) {
 		}
 	}
 
-	must(t, admin.Delete(t.Context(), poolOf("volumes")))
+	deleteUsed(t, admin)
 	eventually(t, "the class to go with its pool", func(ctx context.Context) bool {
 		_, err := class(ctx)
 		return client.IgnoreNotFound(err) == nil && err != nil
@@ -68,6 +70,28 @@ func TestClasses(t *testing.T) {
 	if said.has("trying again") {
 		t.Error("a write of the classes was refused: see the log")
 	}
+}
+
+// deleteUsed deletes a pool that a volume lies in, which has to be retained.
+func deleteUsed(t *testing.T, admin client.Client) {
+	t.Helper()
+	policy := func(p api.DeletionPolicy) {
+		t.Helper()
+		must(t, admin.Patch(t.Context(), poolOf("volumes"), merged(`{"spec":{"deletionPolicy":"`+string(p)+`"}}`)))
+	}
+	policy(api.DeletionWipe)
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
+	volume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	volume.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: backend.DriverName, VolumeHandle: "rbd/f/1/pvc-1",
+		NodeStageSecretRef: &corev1.SecretReference{Namespace: "default", Name: "csi-node-volumes"}}
+	must(t, admin.Create(t.Context(), volume))
+	eventually(t, "the pool to be protected", func(ctx context.Context) bool {
+		err := admin.Delete(ctx, poolOf("volumes"), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "PersistentVolumes lie in volumes")
+	})
+	policy(api.DeletionRetain)
+	must(t, admin.Delete(t.Context(), poolOf("volumes")))
 }
 
 // keepClasses has the leader keep classes until the test ends.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,21 +16,21 @@ import (
 // claims is the namespace of those who use volumes.
 const claims = "apps"
 
-// TestVolumes has pods use volumes of a Ceph pool: they are bound, written to, grown while the
-// driver is restarted, moved to another node, and removed, and nothing is left.
+// TestVolumes has pods use volumes of a Ceph pool: its StorageClass appears when Ceph is ONLINE, and
+// volumes are bound, written to, grown while the driver is restarted, moved to another node, and
+// removed. A claim of a cluster that is OFFLINE waits. Nothing is left.
 func TestVolumes(t *testing.T) {
 	tier.Full(t)
 	b := newBed(t, 1)
+	b.driver()
+	b.step("the driver runs")
 	b.Kubectl(t, "create", "namespace", ns)
 	b.Apply(t, b.ceph(), "-n", ns)
 	b.Apply(t, volumePool, "-n", ns)
-	b.awaitStatus(ns)
-	b.step("Ceph is ONLINE")
-	b.driver()
-	b.step("the driver runs")
+	b.awaitClass()
+	b.step("Ceph is ONLINE, and the pool has a StorageClass")
 	b.Kubectl(t, "create", "namespace", claims)
-	b.Apply(t, b.classOfPool())
-	b.Apply(t, statefulSet, "-n", claims)
+	b.Apply(t, b.statefulSet(), "-n", claims)
 	b.awaitWriters()
 	b.step("three pods write to their volumes")
 	carriers := b.lives("holdfast-volumes")
@@ -51,6 +49,8 @@ func TestVolumes(t *testing.T) {
 	b.drained()
 	b.moved()
 	b.step("a pod and its volume are on another node")
+	b.waited()
+	b.step("a claim waited for the quorum, and is bound")
 	b.volumesRemoved()
 	b.step("the volumes are removed, and nothing is left")
 }
@@ -60,17 +60,33 @@ apiVersion: holdfast.io/v1alpha1
 kind: Pool
 metadata: {name: volumes}
 spec: {cluster: ceph, application: rbd}
----
-apiVersion: holdfast.io/v1alpha1
-kind: Client
-metadata: {name: csi-provisioner}
-spec: {cluster: ceph, caps: {mon: profile rbd, mgr: allow rw, osd: profile rbd pool=volumes}}
----
-apiVersion: holdfast.io/v1alpha1
-kind: Client
-metadata: {name: csi-node}
-spec: {cluster: ceph, caps: {mon: profile rbd, osd: profile rbd pool=volumes}}
 `
+
+// class is the StorageClass of volumePool.
+const class = ns + "-volumes"
+
+// awaitClass waits until there is the class. No class is there before Ceph is ONLINE.
+func (b *bed) awaitClass() {
+	b.t.Helper()
+	online := false
+	b.await("the StorageClass", func(ctx context.Context) error {
+		classes, err := b.Try(ctx, "", "get", "storageclass", "-o", "jsonpath={.items[*].metadata.name}")
+		if err != nil {
+			return err
+		}
+		status, err := b.Try(ctx, "", "-n", ns, "get", "storagestatus", "-o", "jsonpath={.items[*].status.status}")
+		online = online || status == "ONLINE"
+		switch {
+		case err != nil:
+			return err
+		case classes != "" && !online:
+			b.t.Fatalf("there are the classes %q, and Ceph is %q", classes, status)
+		case classes != class:
+			return fmt.Errorf("the classes are %q, and Ceph is %q", classes, status)
+		}
+		return nil
+	})
+}
 
 // driver installs the CSI driver as a person does.
 func (b *bed) driver() {
@@ -91,102 +107,17 @@ func (b *bed) driver() {
 	})
 }
 
-// classOfPool is a StorageClass with its Secrets.
-func (b *bed) classOfPool() string {
+// statefulSet is examples/kubernetes/statefulset.yaml with the image that the nodes have: three pods
+// that write to a volume each, and read what they wrote.
+func (b *bed) statefulSet() string {
 	b.t.Helper()
-	return b.secretOf("csi-provisioner") + b.secretOf("csi-node") + `
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: storage-volumes}
-provisioner: holdfast.io
-allowVolumeExpansion: true
-parameters:
-  pool: volumes
-  csi.storage.k8s.io/provisioner-secret-name: csi-provisioner
-  csi.storage.k8s.io/provisioner-secret-namespace: storage
-  csi.storage.k8s.io/controller-publish-secret-name: csi-provisioner
-  csi.storage.k8s.io/controller-publish-secret-namespace: storage
-  csi.storage.k8s.io/controller-expand-secret-name: csi-provisioner
-  csi.storage.k8s.io/controller-expand-secret-namespace: storage
-  csi.storage.k8s.io/node-stage-secret-name: csi-node
-  csi.storage.k8s.io/node-stage-secret-namespace: storage
-`
-}
-
-// secretOf is the Secret for the driver that is made from the files of a Client.
-func (b *bed) secretOf(client string) string {
-	b.t.Helper()
-	dir := b.t.TempDir()
-	b.await("the key of "+client, func(ctx context.Context) error {
-		out, err := exec.CommandContext(ctx, "../../../bin/holdfast", "--kubeconfig", b.Kubeconfig, "-n", ns, "ceph",
-			"client-files", client, dir).CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-		return err
-	})
-	values := map[string]string{}
-	for _, file := range []string{"ceph.conf", "ceph.client." + client + ".keyring"} {
-		text, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			if key, value, ok := strings.Cut(line, "="); ok {
-				values[strings.TrimSpace(key)] = strings.TrimSpace(value)
-			}
-		}
+	const theirs = "image: debian:12-slim"
+	text, err := os.ReadFile("../../../examples/kubernetes/statefulset.yaml")
+	if err != nil || !strings.Contains(string(text), theirs) {
+		b.t.Fatalf("the example has no %s: %v", theirs, err)
 	}
-	return fmt.Sprintf(`
-apiVersion: v1
-kind: Secret
-metadata: {name: %s, namespace: %s}
-stringData: {fsid: %q, monHost: %q, userID: %q, userKey: %q}
----`, client, ns, values["fsid"], values["mon_host"], client, values["key"])
+	return strings.Replace(string(text), theirs, "image: localhost/holdfast:dev", 1)
 }
-
-// statefulSet has three pods that write to a volume each, and read what they wrote.
-const statefulSet = `
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: web}
-spec:
-  serviceName: web
-  replicas: 3
-  podManagementPolicy: Parallel
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      terminationGracePeriodSeconds: 2
-      containers:
-      - name: writer
-        image: localhost/holdfast:dev
-        imagePullPolicy: IfNotPresent
-        command:
-        - bash
-        - -c
-        - |
-          set -e
-          trap 'exit 0' TERM
-          cd /data
-          n=0
-          if [ -e sum ]; then sha256sum -c sum; ! grep -q 'f.0' sum || n=1; fi
-          while :; do
-            head -c 1M /dev/urandom >f.$n; sync f.$n
-            sha256sum f.$n >sum.new; sync sum.new; mv sum.new sum
-            sha256sum -c sum; date +%s >last
-            n=$((1 - n)); sleep 0.1
-          done
-        readinessProbe: {exec: {command: [test, -s, /data/last]}, periodSeconds: 1}
-        volumeMounts: [{name: data, mountPath: /data}]
-  volumeClaimTemplates:
-  - metadata: {name: data}
-    spec:
-      accessModes: [ReadWriteOnce]
-      storageClassName: storage-volumes
-      resources: {requests: {storage: 320Mi}}
-`
 
 func (b *bed) awaitWriters() {
 	b.t.Helper()
@@ -198,14 +129,14 @@ func (b *bed) grown() {
 	b.t.Helper()
 	lives := b.lives(claims)
 	b.Kubectl(b.t, "-n", claims, "patch", "pvc", "data-web-0", "-p",
-		`{"spec":{"resources":{"requests":{"storage":"640Mi"}}}}`)
+		`{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
 	b.await("the volume to grow", func(ctx context.Context) error {
 		out, err := b.Try(ctx, "", "-n", claims, "exec", "web-0", "--", "df", "--output=size", "-BM", "/data")
 		size := 0
 		if err == nil {
 			_, err = fmt.Sscanf(strings.Join(strings.Fields(out), " "), "1M-blocks %dM", &size)
 		}
-		if err == nil && size < 500 {
+		if err == nil && size < 1800 {
 			err = errors.New(out)
 		}
 		return err
