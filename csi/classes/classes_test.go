@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -55,7 +56,8 @@ func (b *bed) restart() {
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			return errors.Join(b.count(), then(b, func() error { return c.Update(ctx, o, opts...) }))
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
 			return errors.Join(b.count(), then(b, func() error { return c.Patch(ctx, o, patch, opts...) }))
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -115,7 +117,8 @@ func (b *bed) engine() {
 		if c.Status.State == api.ResourceOnline {
 			continue
 		}
-		c.Status = api.ClientStatus{Entity: "client." + c.Name, Secret: "ceph-key-client." + c.Name, FSID: "f", MonHost: "m"}
+		entity := "client." + c.Name
+		c.Status = api.ClientStatus{Entity: entity, Secret: "ceph-key-" + entity, FSID: "f", MonHost: "m"}
 		c.Status.State = api.ResourceOnline
 		b.must(b.api.Update(b.Context(), c))
 		b.must(client.IgnoreAlreadyExists(b.api.Create(b.Context(), &corev1.Secret{
@@ -235,7 +238,8 @@ func TestClass(t *testing.T) {
 		"csi.storage.k8s.io/node-stage-secret-name":              "csi-node-volumes",
 		"csi.storage.k8s.io/node-stage-secret-namespace":         ns,
 	}
-	if textOf(class.Parameters) != textOf(want) || class.Provisioner != backend.DriverName || class.Annotations[annotationDefault] != "" {
+	if _, standard := class.Annotations[annotationDefault]; standard || class.Provisioner != backend.DriverName ||
+		!maps.Equal(class.Parameters, want) {
 		t.Errorf("the class is %+v", class)
 	}
 	b.state(api.StorageOffline)
@@ -270,8 +274,9 @@ func TestClients(t *testing.T) {
 		t.Helper()
 		s := secret()
 		b.get("csi-node-volumes", s)
-		want := map[string]string{"fsid": "f", "monHost": mons, "userID": "csi-node-volumes", "userKey": "key of csi-node-volumes"}
-		for key, value := range want {
+		for key, value := range map[string]string{
+			"fsid": "f", "monHost": mons, "userID": "csi-node-volumes", "userKey": "key of csi-node-volumes",
+		} {
 			if string(s.Data[key]) != value {
 				t.Errorf("%s: %s is %q, want %q", when, key, s.Data[key], value)
 			}
@@ -363,7 +368,9 @@ func TestSources(t *testing.T) {
 
 // TestTheirs: what people made stays, and is not used.
 func TestTheirs(t *testing.T) {
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "storage-volumes"}, Provisioner: backend.DriverName}
+	class := &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "storage-volumes"}, Provisioner: backend.DriverName,
+	}
 	client := &api.Client{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "csi-node-images"}}
 	b := newBed(t, cluster(api.StorageCeph), status(api.StorageOnline), pool("volumes"), pool("images"), class, client)
 	b.settle()
@@ -388,7 +395,8 @@ func TestReplaced(t *testing.T) {
 	claim.Spec.StorageClassName = &old.Name
 	b.must(b.api.Create(t.Context(), claim))
 	b.settle()
-	if made := b.made(); len(made) != 6 || made[0] != "class storage-volumes" || !strings.HasPrefix(made[1], "class storage-volumes-") {
+	if made := b.made(); len(made) != 6 || made[0] != "class storage-volumes" ||
+		!strings.HasPrefix(made[1], "class storage-volumes-") {
 		t.Errorf("there is %q", made)
 	}
 	b.must(b.api.Delete(t.Context(), claim))

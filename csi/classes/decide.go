@@ -112,12 +112,12 @@ func (w *World) isOpen(namespace, name string) bool {
 	if w.cluster(namespace, name).ModeOf() != api.ClusterActive {
 		return false
 	}
-	for i := range w.Statuses {
-		if s := &w.Statuses[i]; s.Namespace == namespace && s.Name == name {
-			return s.Status.Status == api.StorageOnline || s.Status.Status == api.StorageDegraded && w.hasClass(namespace, name)
-		}
+	i := slices.IndexFunc(w.Statuses, func(s api.StorageStatus) bool { return s.Namespace == namespace && s.Name == name })
+	if i < 0 {
+		return false
 	}
-	return false
+	state := w.Statuses[i].Status.Status
+	return state == api.StorageOnline || state == api.StorageDegraded && w.hasClass(namespace, name)
 }
 
 // hasClass says whether some class of a cluster was made: the cluster has been ONLINE.
@@ -159,7 +159,8 @@ func (d *decision) bringClient(want *api.Client) (keyed bool) {
 		d.Make = append(d.Make, want)
 		return false
 	case !isOurs(have):
-		d.note("Client %s exists, and Holdfast did not make it for the CSI driver: delete it, and Holdfast makes one", key)
+		d.note("Client %s exists, and Holdfast did not make it for the CSI driver: delete it, and Holdfast makes one",
+			key)
 		return false
 	case have.DeletionTimestamp != nil:
 		return false
@@ -199,9 +200,10 @@ func (d *decision) name(c *storagev1.StorageClass, s *source) bool {
 	if !d.taken[c.Name] {
 		return true
 	}
-	if i := slices.IndexFunc(d.Classes, func(x storagev1.StorageClass) bool { return x.Name == c.Name }); i >= 0 && !isOurs(&d.Classes[i]) {
-		d.note("StorageClass %s exists, and Holdfast did not make it: Holdfast makes none for %s; delete it, and Holdfast "+
-			"makes one", c.Name, s.id())
+	i := slices.IndexFunc(d.Classes, func(x storagev1.StorageClass) bool { return x.Name == c.Name })
+	if i >= 0 && !isOurs(&d.Classes[i]) {
+		d.note("StorageClass %s exists, and Holdfast did not make it, so %s gets none: delete it, and Holdfast makes one",
+			c.Name, s.id())
 		return false
 	}
 	c.Name += "-" + hash(s.id(), textOf(c.Parameters))

@@ -45,7 +45,7 @@ func Run(ctx context.Context, config *rest.Config, backends []string, log *slog.
 		if ctx.Err() != nil {
 			return nil
 		}
-		log.Warn("keeping StorageClasses; trying again: does the operator have the rights of deploy/kubernetes?", "error", err)
+		log.Warn("keeping StorageClasses; trying again: apply deploy/kubernetes if rights are missing", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -184,7 +184,9 @@ func read(ctx context.Context, from client.Reader) (*World, error) {
 		volumes  corev1.PersistentVolumeList
 		classes  storagev1.StorageClassList
 	)
-	for _, list := range []client.ObjectList{&clusters, &statuses, &pools, &fs, &clients, &secrets, &volumes, &classes} {
+	for _, list := range []client.ObjectList{
+		&clusters, &statuses, &pools, &fs, &clients, &secrets, &volumes, &classes,
+	} {
 		var options []client.ListOption
 		if list == &secrets {
 			options = append(options, client.HasLabels{LabelClass})

@@ -34,7 +34,7 @@ func newWriter(c client.Client) *writer {
 
 func (w *writer) readClaims(ctx context.Context, world *World) error {
 	var claims corev1.PersistentVolumeClaimList
-	if err := w.api.List(ctx, &claims, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
+	if err := w.api.List(ctx, &claims); err != nil {
 		return fmt.Errorf("while reading claims: %w", err)
 	}
 	world.Claims, world.ClaimsKnown = claims.Items, true
@@ -71,7 +71,8 @@ func doing(what string, o client.Object, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("while %s %T %s: %w", what, o, strings.TrimPrefix(client.ObjectKeyFromObject(o).String(), "/"), err)
+	name := strings.TrimPrefix(client.ObjectKeyFromObject(o).String(), "/")
+	return fmt.Errorf("while %s %T %s: %w", what, o, name, err)
 }
 
 // create makes an object. One that was just made, and the watch has not brought yet, is as it should be.
@@ -103,7 +104,7 @@ func (w *writer) key(ctx context.Context, c *api.Client) error {
 		return nil
 	}
 	if err == nil && !isOurs(have) {
-		return errors.New("a Secret of its name exists, and Holdfast did not make it: delete it, and Holdfast makes one")
+		return errors.New("a Secret of its name exists that Holdfast did not make: delete it, and Holdfast makes one")
 	}
 	if gone := w.api.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Status.Secret}, from); gone != nil {
 		return gone
@@ -138,7 +139,8 @@ func metaOf(c *api.Client) metav1.ObjectMeta {
 func valuesOf(c *api.Client, from *corev1.Secret) map[string][]byte {
 	return map[string][]byte{
 		backend.SecretCluster: []byte(c.Status.FSID), backend.SecretMons: []byte(c.Status.MonHost),
-		backend.SecretUser: []byte(strings.TrimPrefix(c.Status.Entity, "client.")), backend.SecretKey: from.Data[keyOfClient],
+		backend.SecretUser: []byte(strings.TrimPrefix(c.Status.Entity, "client.")),
+		backend.SecretKey:  from.Data[keyOfClient],
 	}
 }
 
@@ -148,6 +150,7 @@ func (w *writer) mark(ctx context.Context, m Mark) error {
 	if m.InUse {
 		value = `""`
 	}
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, LabelVolumes, value))
-	return client.IgnoreNotFound(w.api.Patch(ctx, m.Object.DeepCopyObject().(client.Object), patch))
+	text := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, LabelVolumes, value)
+	o := m.Object.DeepCopyObject().(client.Object)
+	return client.IgnoreNotFound(w.api.Patch(ctx, o, client.RawPatch(types.MergePatchType, text)))
 }

@@ -41,11 +41,12 @@ func (s *Server) checkCluster(ctx context.Context, parameters map[string]string)
 		return status.Errorf(codes.FailedPrecondition, "StorageCluster %s/%s, which the StorageClass names, does not "+
 			"exist; use another StorageClass", namespace, name)
 	case err != nil:
-		return status.Errorf(codes.Unavailable, "the state of StorageCluster %s/%s is not known: %v; the call is made again",
-			namespace, name, err)
+		return status.Errorf(codes.Unavailable,
+			"the state of StorageCluster %s/%s is not known: %v; the call is made again", namespace, name, err)
 	case said != "":
-		return status.Errorf(codes.Unavailable, "StorageCluster %s/%s is OFFLINE: %s; the volume is made when the cluster "+
-			"is back", namespace, name, strings.TrimRight(said, "."))
+		return status.Errorf(codes.Unavailable,
+			"StorageCluster %s/%s is OFFLINE: %s; the volume is made when the cluster is back", namespace, name,
+			strings.TrimRight(said, "."))
 	}
 	return nil
 }

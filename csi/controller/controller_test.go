@@ -117,7 +117,8 @@ func (made) Create(context.Context, backend.Secrets, backend.Request) (backend.H
 
 // A claim waits while its cluster is OFFLINE, with the words of the StorageStatus.
 func TestCreateVolume_offline(t *testing.T) {
-	s := New(nodes{}, made{}).WithClusters(states{"storage/off": "2 of 3 mons are down", "storage/on": "", "storage/x": "?"})
+	all := states{"storage/off": "2 of 3 mons are down", "storage/on": "", "storage/x": "?"}
+	s := New(nodes{}, made{}).WithClusters(all)
 	for _, tt := range []struct {
 		cluster string
 		code    codes.Code
@@ -128,8 +129,9 @@ func TestCreateVolume_offline(t *testing.T) {
 		{"x", codes.Unavailable, "no answer"},
 		{"gone", codes.FailedPrecondition, "storage/gone"},
 	} {
+		good := mounted(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER)
 		r := &csi.CreateVolumeRequest{
-			Name: "a", VolumeCapabilities: []*csi.VolumeCapability{mounted(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER)},
+			Name: "a", VolumeCapabilities: []*csi.VolumeCapability{good},
 			Parameters: map[string]string{backend.ParameterNamespace: "storage", backend.ParameterCluster: tt.cluster},
 		}
 		_, err := s.CreateVolume(t.Context(), r)

@@ -52,7 +52,9 @@ func TestClasses(t *testing.T) {
 	before := versionsOf(t, admin)
 	setStatus(t, engine, api.StorageOffline)
 	setStatus(t, engine, api.StorageOnline)
-	must(t, p.Client().CoreV1().Secrets("default").Delete(t.Context(), "csi-provisioner-volumes", metav1.DeleteOptions{}))
+	must(t, admin.Delete(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "csi-provisioner-volumes"},
+	}))
 	eventually(t, "the Secret to be back", func(ctx context.Context) bool {
 		return admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: "csi-provisioner-volumes"}, secret) == nil
 	})
@@ -129,7 +131,8 @@ func declarePool(t *testing.T, people, engine client.Client) {
 	must(t, people.Create(t.Context(), pool))
 	pool.Status.State = api.ResourceOnline
 	must(t, engine.Status().Update(t.Context(), pool))
-	must(t, engine.Create(t.Context(), &api.StorageStatus{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}))
+	status := &api.StorageStatus{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+	must(t, engine.Create(t.Context(), status))
 	setStatus(t, engine, api.StorageOffline)
 }
 
@@ -187,7 +190,8 @@ func TestPolicies_classes(t *testing.T) {
 	must(t, hold(t.Context(), clientAs(t, p, "admin", bed.Masters), "first"))
 	must(t, terms(t, own).Won(t.Context(), "first"))
 	class := func(name, provisioner string, labels map[string]string) *storagev1.StorageClass {
-		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Provisioner: provisioner}
+		meta := metav1.ObjectMeta{Name: name, Labels: labels}
+		return &storagev1.StorageClass{ObjectMeta: meta, Provisioner: provisioner}
 	}
 	ours := map[string]string{classes.LabelClass: ""}
 	_, err := admin.Create(t.Context(), class("theirs", backend.DriverName, nil), metav1.CreateOptions{})

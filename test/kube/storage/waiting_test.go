@@ -40,7 +40,8 @@ func (b *bed) waited() {
 		said = append(said, words)
 		out, err := b.Try(ctx, "", "-n", claims, "get", "events", "--field-selector=involvedObject.name=waiting", "-o",
 			"jsonpath={.items[*].message}")
-		if err == nil && !slices.ContainsFunc(said, func(words string) bool { return strings.Contains(out, "OFFLINE: "+words) }) {
+		isSaid := func(words string) bool { return strings.Contains(out, "OFFLINE: "+words) }
+		if err == nil && !slices.ContainsFunc(said, isSaid) {
 			err = fmt.Errorf("%q has none of %q", out, said)
 		}
 		return err
@@ -62,9 +63,12 @@ func (b *bed) waited() {
 func (b *bed) mons(do string) {
 	b.t.Helper()
 	for _, n := range b.Nodes()[:2] {
-		for _, port := range []string{"3300", "6789"} {
-			for _, way := range [][]string{{"INPUT", "--dport"}, {"OUTPUT", "--dport"}, {"INPUT", "--sport"}, {"OUTPUT", "--sport"}} {
-				n.Run(b.t, b.t.Context(), "iptables", do, way[0], "-p", "tcp", way[1], port, "-j", "DROP")
+		for _, rule := range []string{
+			"INPUT -p tcp --dport", "INPUT -p tcp --sport", "OUTPUT -p tcp --dport", "OUTPUT -p tcp --sport",
+		} {
+			for _, port := range []string{"3300", "6789"} {
+				args := append([]string{do}, strings.Fields(rule)...)
+				n.Run(b.t, b.t.Context(), "iptables", append(args, port, "-j", "DROP")...)
 			}
 		}
 	}
