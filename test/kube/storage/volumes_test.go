@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
@@ -33,6 +35,7 @@ func TestVolumes(t *testing.T) {
 	b.Apply(t, b.statefulSet(), "-n", claims)
 	b.awaitWriters()
 	b.step("three pods write to their volumes")
+	b.noKeys()
 	carriers := b.lives("holdfast-volumes")
 	if len(carriers) != 3 {
 		t.Errorf("pods that carry volumes: %v", carriers)
@@ -53,6 +56,8 @@ func TestVolumes(t *testing.T) {
 	b.step("a claim waited for the quorum, and is bound")
 	b.volumesRemoved()
 	b.step("the volumes are removed, and nothing is left")
+	b.poolDeleted()
+	b.step("the class and its keys are gone with the pool")
 }
 
 const volumePool = `
@@ -206,5 +211,43 @@ func (b *bed) volumesRemoved() {
 		if strings.TrimSpace(out) != "" {
 			b.t.Errorf("%s: left: %s", n.Name, out)
 		}
+	}
+}
+
+// noKeys looks for the keys of the class where people may read.
+func (b *bed) noKeys() {
+	b.t.Helper()
+	text := b.Kubectl(b.t, "get", "pv,storageclass,volumeattachments", "-o", "yaml") +
+		b.Kubectl(b.t, "-n", claims, "get", "pvc,events", "-o", "yaml") +
+		b.Kubectl(b.t, "-n", "holdfast-volumes", "get", "pods", "-o", "yaml") +
+		b.Kubectl(b.t, "-n", "holdfast-system", "logs", "-l", "app.kubernetes.io/part-of=holdfast", "--tail=-1",
+			"--all-containers", "--max-log-requests=99", "--prefix")
+	ours := meta.ListOptions{LabelSelector: "holdfast.io/class"}
+	secrets, err := b.Client().CoreV1().Secrets(ns).List(b.t.Context(), ours)
+	if err != nil || len(secrets.Items) != 2 {
+		b.t.Fatalf("the class has %d Secrets: %v", len(secrets.Items), err)
+	}
+	for i := range secrets.Items {
+		s := &secrets.Items[i]
+		if key := string(s.Data["userKey"]); key == "" || strings.Contains(text, key) {
+			b.t.Errorf("the key of %s is empty, or in objects or logs that people may read", s.Name)
+		}
+	}
+}
+
+// poolDeleted deletes the pool, with which its class goes, and its keys.
+func (b *bed) poolDeleted() {
+	b.t.Helper()
+	b.Kubectl(b.t, "-n", ns, "delete", "pool", "volumes")
+	b.await("the class and its keys to be gone", func(ctx context.Context) error {
+		out, err := b.Try(ctx, "", "get", "storageclass,clients,secrets", "-A", "-l", "holdfast.io/class", "-o", "name")
+		if err == nil && out != "" {
+			err = errors.New(out)
+		}
+		return err
+	})
+	out := b.operator("-n", ns, "ceph", "shell", "--", "ceph", "auth", "ls")
+	if strings.Contains(out, "client.csi-") {
+		b.t.Errorf("Ceph still knows a key of the driver: %s", out)
 	}
 }
