@@ -20,6 +20,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/rbd"
 )
 
 const ns = "storage"
@@ -64,7 +65,7 @@ func (b *bed) restart() {
 			return errors.Join(b.count(), then(b, func() error { return c.Delete(ctx, o, opts...) }))
 		},
 	})
-	b.keeper = &keeper{have: b.api, writer: newWriter(counted), backends: []string{rbd, cephfs, glusterfs},
+	b.keeper = &keeper{have: b.api, writer: newWriter(counted), backends: []string{rbd.Name, cephfs, glusterfs},
 		log: slog.New(slog.NewTextHandler(b.Output(), nil))}
 }
 

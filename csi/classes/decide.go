@@ -14,6 +14,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/controller"
 )
 
 // World is what there is.
@@ -72,7 +73,7 @@ func Decide(w World, backends []string) Plan {
 		d.clients[client.ObjectKeyFromObject(c)] = c
 	}
 	for _, s := range d.sources {
-		if slices.Contains(backends, s.parameters[backend.ParameterBackend]) {
+		if slices.Contains(backends, s.parameters[controller.ParameterBackend]) {
 			d.bring(s)
 		}
 	}

@@ -13,14 +13,18 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/controller"
+	"github.com/holdfast-storage/holdfast/csi/rbd"
 )
 
-// The back ends of the driver.
+// The back ends of the driver beside rbd.
 const (
-	rbd       = "rbd"
 	cephfs    = "cephfs"
 	glusterfs = "glusterfs"
 )
+
+// parameterFilesystem is the parameter of a class that names the Filesystem.
+const parameterFilesystem = "filesystem"
 
 // source is what a class is made for.
 type source struct {
@@ -59,7 +63,7 @@ func (s *source) id() string { return s.kind + "/" + s.namespace + "/" + s.name 
 func (w *World) sources() (all []*source) {
 	for i := range w.Pools {
 		// Images lie in replicated pools.
-		if p := &w.Pools[i]; p.Spec.ErasureCoded == nil && cmp.Or(p.Spec.Application, rbd) == rbd {
+		if p := &w.Pools[i]; p.Spec.ErasureCoded == nil && cmp.Or(p.Spec.Application, rbd.Name) == rbd.Name {
 			all = w.withSource(all, sourceOfPool(p), p)
 		}
 	}
@@ -90,7 +94,7 @@ func sourceOfPool(p *api.Pool) *source {
 	osd := api.ClientCap("profile rbd pool=" + p.Name)
 	return &source{
 		kind: "Pool", namespace: p.Namespace, name: p.Name, cluster: p.Spec.Cluster, serves: serves(p),
-		parameters: map[string]string{backend.ParameterBackend: rbd, backend.ParameterPool: p.Name},
+		parameters: map[string]string{controller.ParameterBackend: rbd.Name, rbd.ParameterPool: p.Name},
 		users: []user{
 			{"csi-provisioner-", api.ClientCaps{"mon": "profile rbd", "mgr": osd, "osd": osd}, ofController},
 			{"csi-node-", api.ClientCaps{"mon": "profile rbd", "osd": osd}, ofNode},
@@ -104,7 +108,7 @@ const volumesPath = "/volumes/csi"
 func sourceOfFilesystem(f *api.Filesystem) *source {
 	return &source{
 		kind: "Filesystem", namespace: f.Namespace, name: f.Name, cluster: f.Spec.Cluster, serves: serves(f),
-		parameters: map[string]string{backend.ParameterBackend: cephfs, backend.ParameterFilesystem: f.Name},
+		parameters: map[string]string{controller.ParameterBackend: cephfs, parameterFilesystem: f.Name},
 		users: []user{
 			{"csi-cephfs-provisioner-", api.ClientCaps{"mon": "allow r", "mgr": "allow rw"}, ofController},
 			{"csi-cephfs-node-", api.ClientCaps{
@@ -119,7 +123,7 @@ func sourceOfFilesystem(f *api.Filesystem) *source {
 func sourceOfGlusterFS(c *api.StorageCluster) *source {
 	return &source{
 		kind: "StorageCluster", namespace: c.Namespace, name: c.Name, cluster: c.Name, serves: true,
-		parameters: map[string]string{backend.ParameterBackend: glusterfs},
+		parameters: map[string]string{controller.ParameterBackend: glusterfs},
 	}
 }
 

@@ -17,6 +17,10 @@ import (
 	"github.com/holdfast-storage/holdfast/csi/turn"
 )
 
+// ParameterBackend is the parameter of a class that names the back end. It may be missing where
+// there is one.
+const ParameterBackend = "backend"
+
 // Nodes says which nodes there are.
 type Nodes interface {
 	Has(ctx context.Context, node string) (bool, error)
@@ -61,7 +65,7 @@ func (s *Server) ControllerGetCapabilities(
 
 // named returns the back end of a class.
 func (s *Server) named(parameters map[string]string) (backend.Controller, error) {
-	name := parameters[backend.ParameterBackend]
+	name := parameters[ParameterBackend]
 	if name == "" && len(s.backends) == 1 {
 		for _, b := range s.backends {
 			return b, nil
@@ -71,7 +75,7 @@ func (s *Server) named(parameters map[string]string) (backend.Controller, error)
 		return b, nil
 	}
 	return nil, status.Errorf(codes.InvalidArgument, "the StorageClass has the parameter %s=%q; name one of: %s",
-		backend.ParameterBackend, name, strings.Join(slices.Sorted(maps.Keys(s.backends)), ", "))
+		ParameterBackend, name, strings.Join(slices.Sorted(maps.Keys(s.backends)), ", "))
 }
 
 // of returns the back end of a volume; ok is false for an id that no back end here has made.

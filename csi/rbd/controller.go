@@ -15,9 +15,14 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
 )
 
-// ParameterOvercommit of a class, set to "true", has volumes be made that are larger than what the
-// pool has left.
-const ParameterOvercommit = "overcommit"
+// The parameters of a class.
+const (
+	// ParameterPool is the name of the pool.
+	ParameterPool = "pool"
+	// ParameterOvercommit, set to "true", has volumes be made that are larger than what the pool
+	// has left.
+	ParameterOvercommit = "overcommit"
+)
 
 // The sizes of volumes, in bytes.
 const (
@@ -61,14 +66,14 @@ func (c *Controller) Create(
 		return backend.Handle{}, 0, err
 	}
 	defer done()
-	name := r.Parameters[backend.ParameterPool]
+	name := r.Parameters[ParameterPool]
 	p, found, err := findPool(ctx, client, func(p pool) bool { return p.Name == name })
 	if err != nil {
 		return backend.Handle{}, 0, err
 	}
 	if !found {
 		return backend.Handle{}, 0, status.Errorf(codes.InvalidArgument,
-			"Ceph has no pool %q; correct the parameter %s of the StorageClass", name, backend.ParameterPool)
+			"Ceph has no pool %q; correct the parameter %s of the StorageClass", name, ParameterPool)
 	}
 	h := backend.Handle{
 		Backend: Name, Cluster: secrets[backend.SecretCluster], Pool: strconv.FormatInt(p.Number, 10), Name: r.Name,

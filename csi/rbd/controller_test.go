@@ -17,7 +17,7 @@ import (
 const gib = 1 << 30
 
 func request(name string, bytes int64) backend.Request {
-	return backend.Request{Name: name, Bytes: bytes, Parameters: map[string]string{backend.ParameterPool: "images"}}
+	return backend.Request{Name: name, Bytes: bytes, Parameters: map[string]string{ParameterPool: "images"}}
 }
 
 func wantCode(t *testing.T, what string, err error, want codes.Code) {
@@ -50,10 +50,10 @@ func TestCreate(t *testing.T) {
 		{
 			name: "overcommitted", bytes: 20 * gib,
 			request: backend.Request{Name: "a", Bytes: 20 * gib,
-				Parameters: map[string]string{backend.ParameterPool: "images", ParameterOvercommit: "true"}},
+				Parameters: map[string]string{ParameterPool: "images", ParameterOvercommit: "true"}},
 		},
 		{name: "no such pool", request: backend.Request{Name: "a",
-			Parameters: map[string]string{backend.ParameterPool: "gone"}}, code: codes.InvalidArgument,
+			Parameters: map[string]string{ParameterPool: "gone"}}, code: codes.InvalidArgument,
 			says: []string{`"gone"`}},
 		{name: "no Secret", request: request("a", gib), secrets: backend.Secrets{}, code: codes.InvalidArgument,
 			says: []string{"fsid"}},
