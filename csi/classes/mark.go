@@ -22,10 +22,15 @@ type Mark struct {
 
 // mark has the label follow the volumes.
 func (d *decision) mark() {
-	clusters := map[types.NamespacedName]bool{}
-	used := map[string]bool{}
+	clusters, used := map[types.NamespacedName]bool{}, map[string]bool{}
+	bySecret := map[types.NamespacedName]*source{}
+	for _, s := range d.sources {
+		for _, u := range s.users {
+			bySecret[client.ObjectKeyFromObject(s.client(u))] = s
+		}
+	}
 	for i := range d.Volumes {
-		if s := d.sourceOfVolume(&d.Volumes[i]); s != nil {
+		if s := d.sourceOfVolume(&d.Volumes[i], bySecret); s != nil {
 			used[s.id()] = true
 			clusters[types.NamespacedName{Namespace: s.namespace, Name: s.cluster}] = true
 		}
@@ -48,20 +53,16 @@ func (d *decision) markOne(o client.Object, inUse bool) {
 }
 
 // sourceOfVolume is what a volume lies in; nil where it is none of Holdfast's classes.
-func (d *decision) sourceOfVolume(v *corev1.PersistentVolume) *source {
+func (d *decision) sourceOfVolume(v *corev1.PersistentVolume, bySecret map[types.NamespacedName]*source) *source {
 	if v.Spec.CSI == nil || v.Spec.CSI.Driver != backend.DriverName {
 		return nil
 	}
-	secrets := map[types.NamespacedName]bool{}
 	for _, key := range secretsOf(v) {
-		secrets[key] = true
+		if s := bySecret[key]; s != nil {
+			return s
+		}
 	}
 	for _, s := range d.sources {
-		for _, u := range s.users {
-			if secrets[client.ObjectKeyFromObject(s.client(u))] {
-				return s
-			}
-		}
 		if len(s.users) == 0 && isClassOf(v.Spec.StorageClassName, s.id()) {
 			return s
 		}
