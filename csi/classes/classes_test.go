@@ -418,6 +418,15 @@ func TestHeld(t *testing.T) {
 	b.must(b.api.Delete(t.Context(), &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: backend.DriverName}}))
 	b.settle()
 	b.wants("without the driver")
+
+	b = newBed(t, cluster(api.StorageCeph), status(api.StorageOnline), pool("volumes"))
+	b.settle()
+	b.must(b.api.Delete(t.Context(), &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: backend.DriverName}}))
+	b.settle()
+	b.wants("the driver is removed", ofVolumes...)
+	b.must(b.api.Delete(t.Context(), pool("volumes")))
+	b.settle()
+	b.wants("and then the pool")
 }
 
 // TestPending: keys stay while a claim of a class that is gone may become a volume.

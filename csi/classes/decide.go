@@ -19,6 +19,8 @@ import (
 
 // World is what there is.
 type World struct {
+	// Driver says that the CSI driver is installed: nothing new is made without it.
+	Driver      bool
 	Clusters    []api.StorageCluster
 	Statuses    []api.StorageStatus
 	Pools       []api.Pool
@@ -73,7 +75,7 @@ func Decide(w World, backends []string) Plan {
 		d.clients[client.ObjectKeyFromObject(c)] = c
 	}
 	for _, s := range d.sources {
-		if slices.Contains(backends, s.parameters[controller.ParameterBackend]) {
+		if w.Driver && slices.Contains(backends, s.parameters[controller.ParameterBackend]) {
 			d.bring(s)
 		}
 	}

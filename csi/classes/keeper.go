@@ -141,12 +141,8 @@ func (k *keeper) run(ctx context.Context) error {
 	})
 }
 
-// look brings everything to what it should be. Without the driver there are no classes to make.
+// look brings everything to what it should be.
 func (k *keeper) look(ctx context.Context) (time.Duration, error) {
-	err := k.have.Get(ctx, types.NamespacedName{Name: backend.DriverName}, &storagev1.CSIDriver{})
-	if err != nil {
-		return lookAgain, client.IgnoreNotFound(err)
-	}
 	world, err := read(ctx, k.have)
 	if err != nil {
 		return 0, err
@@ -195,6 +191,11 @@ func read(ctx context.Context, from client.Reader) (*World, error) {
 			return nil, fmt.Errorf("while reading %T: %w", list, err)
 		}
 	}
+	err := from.Get(ctx, types.NamespacedName{Name: backend.DriverName}, &storagev1.CSIDriver{})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("while looking for the CSI driver: %w", err)
+	}
+	w.Driver = err == nil
 	w.Clusters, w.Statuses, w.Pools, w.Filesystems = clusters.Items, statuses.Items, pools.Items, fs.Items
 	w.Clients, w.Secrets, w.Volumes, w.Classes = clients.Items, secrets.Items, volumes.Items, classes.Items
 	return &w, nil
