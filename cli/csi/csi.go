@@ -87,18 +87,18 @@ container, and else processes of this machine.`,
 				return err
 			}
 			log := h.Log()
-			carriers, owner, err := carriersOf(cmd.Context(), h, name, filepath.Join(dir, "processes"), log)
+			carriers, done, err := carriersOf(cmd.Context(), h, name, filepath.Join(dir, "processes"), log)
 			if err != nil {
 				return err
 			}
-			defer func() { _ = carriers.Close() }() // the processes go on, and the next run adopts them
+			defer func() { _ = done() }() // the processes go on, and the next run adopts them
 			clients := &rbd.Clients{}
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Registration: registration, Log: log,
 				Node: node.New(node.Config{
 					Name: name, Dir: dir, Backends: []backend.Node{&rbd.Node{Clients: clients,
-						Carriers: carriers, Owner: owner}},
+						Carriers: carriers}},
 				}),
 			})
 		},

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/carrier"
 	"github.com/holdfast-storage/holdfast/csi/disk"
 	"github.com/holdfast-storage/holdfast/csi/loop"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
@@ -20,21 +20,12 @@ import (
 // lookEvery is how often a condition is looked at that nothing tells of.
 const lookEvery = 50 * time.Millisecond
 
-// Carriers runs the processes that carry volumes. They outlive the driver.
-type Carriers interface {
-	Start(ctx context.Context, p runtime.Process) error
-	Stop(ctx context.Context, name string) error
-	State(name string) (s runtime.State, ok bool)
-}
-
 // Node has images appear on this node.
 type Node struct {
 	// Clients are the connections to clusters.
 	Clients *Clients
 	// Carriers runs a process for each volume.
-	Carriers Carriers
-	// Owner says whose a volume's process is; nil: nobody's.
-	Owner func(v backend.Volume, process string) runtime.Owner
+	Carriers *carrier.Carriers
 }
 
 var _ backend.Node = (*Node)(nil)
@@ -79,8 +70,8 @@ func (n *Node) Stage(ctx context.Context, v backend.Volume) error {
 
 // carry has the volume's process run, and the image's client noted in the image.
 func (n *Node) carry(ctx context.Context, images *rbd.Pool, v backend.Volume, size int64) error {
-	s, known := n.Carriers.State(processOf(v))
-	if known && (!s.Running || s.Stopping) {
+	known, useful := n.Carriers.Known(v)
+	if known && !useful {
 		if err := n.drop(ctx, v); err != nil { // of a process that ended, nothing is of use any more
 			return err
 		}
@@ -161,7 +152,7 @@ func (n *Node) drop(ctx context.Context, v backend.Volume) error {
 	if err := loop.Detach(ctx, file(v)); err != nil {
 		return err
 	}
-	if err := n.Carriers.Stop(ctx, processOf(v)); err != nil {
+	if err := n.Carriers.Stop(ctx, v); err != nil {
 		return err
 	}
 	if err := disk.Remove(file(v)); err != nil { // a process that was killed leaves its mount
@@ -206,13 +197,7 @@ func (n *Node) Grow(ctx context.Context, v backend.Volume) error {
 }
 
 // Problem implements backend.Node.
-func (n *Node) Problem(_ context.Context, v backend.Volume) string {
-	if s, _ := n.Carriers.State(processOf(v)); s.Running {
-		return ""
-	}
-	return "the process " + processOf(v) + " that carries the volume has ended, so that all reads and writes fail; " +
-		"delete the pod that uses the volume"
-}
+func (n *Node) Problem(_ context.Context, v backend.Volume) string { return n.Carriers.Problem(v) }
 
 // journal keeps the note that a filesystem is being made in the image itself: another node may be
 // the next to look.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/carrier"
 	"github.com/holdfast-storage/holdfast/csi/node"
 	"github.com/holdfast-storage/holdfast/csi/rbd"
 	"github.com/holdfast-storage/holdfast/csi/server"
@@ -124,7 +125,7 @@ func dieAtAPoint() {
 	err = server.Run(context.Background(), server.Config{
 		Endpoint: filepath.Join(dir, "n1"), Log: slog.Default(),
 		Node: node.New(node.Config{Name: "n1", Dir: volumes, Backends: []backend.Node{&rbd.Node{Clients: clients,
-			Carriers: carriers}}}),
+			Carriers: &carrier.Carriers{Runtime: carriers}}}}),
 	})
 	panic(err)
 }

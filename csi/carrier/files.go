@@ -1,0 +1,102 @@
+package carrier
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/disk"
+)
+
+// mountName is the directory, in the volume's own, where a process mounts files.
+const mountName = "mount"
+
+// MountPoint is where the volume's process has to mount the files of the volume.
+func MountPoint(v backend.Volume) string { return filepath.Join(v.Dir, mountName) }
+
+// Mount has a process mount files by FUSE at the volume's MountPoint, and shows them at v.Staging.
+// late is the sentence for files that do not appear in time. command is the process's, and is asked
+// for only when one is to be started.
+func (c *Carriers) Mount(ctx context.Context, v backend.Volume, late string, command func() ([]string, error)) error {
+	mounted, err := disk.IsMounted(v.Staging)
+	if err != nil {
+		return err
+	}
+	if mounted {
+		if why := c.Problem(v); why != "" {
+			return status.Error(codes.Internal, why)
+		}
+		return nil
+	}
+	if err := c.run(ctx, v, command); err != nil {
+		return err
+	}
+	err = c.Await(ctx, v, late, func() (bool, error) { return disk.IsMounted(MountPoint(v)) })
+	if err != nil {
+		return err
+	}
+	if err := answers(ctx, MountPoint(v), late); err != nil {
+		return err
+	}
+	return disk.Bind(MountPoint(v), v.Staging, v.Options)
+}
+
+// run has the volume's process run. Of one that has ended, nothing is of use any more.
+func (c *Carriers) run(ctx context.Context, v backend.Volume, command func() ([]string, error)) error {
+	known, useful := c.Known(v)
+	if useful {
+		return nil
+	}
+	if known {
+		if err := c.Stop(ctx, v); err != nil {
+			return err
+		}
+	}
+	if err := disk.Unmount(MountPoint(v)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(MountPoint(v), 0o750); err != nil {
+		return err
+	}
+	args, err := command()
+	if err != nil {
+		return err
+	}
+	return c.Start(ctx, v, args...)
+}
+
+// answers waits until a filesystem answers, which may hang in the kernel.
+func answers(ctx context.Context, dir, late string) error {
+	done := make(chan error, 1)
+	go func() {
+		var s unix.Statfs_t
+		done <- unix.Statfs(dir, &s)
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			return status.Errorf(codes.Internal, "the files that are mounted at %s cannot be read: %v", dir, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return status.Error(codes.DeadlineExceeded, late)
+	}
+}
+
+// Unmount undoes Mount. What is mounted goes first: the process writes what it holds.
+func (c *Carriers) Unmount(ctx context.Context, v backend.Volume) error {
+	for _, path := range []string{v.Staging, MountPoint(v)} {
+		if err := disk.Unmount(path); err != nil {
+			return err
+		}
+	}
+	if err := c.Stop(ctx, v); err != nil {
+		return err
+	}
+	return disk.Remove(MountPoint(v))
+}
