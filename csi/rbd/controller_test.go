@@ -97,12 +97,12 @@ func TestPublish_isForOneNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		got, err := c.Publish(t.Context(), secrets, h, "n1")
+		got, err := c.Publish(t.Context(), secrets, h, backend.Attachment{Node: "n1"})
 		if err != nil || got[contextPool] != "images" || got[contextMons] != secrets[backend.SecretMons] {
 			t.Errorf("got %v, %v", got, err)
 		}
 	}
-	_, err = c.Publish(t.Context(), secrets, h, "n2")
+	_, err = c.Publish(t.Context(), secrets, h, backend.Attachment{Node: "n2"})
 	wantCode(t, "another node", err, codes.FailedPrecondition)
 	wantCode(t, "delete", c.Delete(t.Context(), secrets, h), codes.FailedPrecondition)
 
@@ -128,7 +128,7 @@ func TestPublish_isForOneNode(t *testing.T) {
 	end()
 	wantCode(t, "delete", c.Delete(t.Context(), secrets, h), codes.OK)
 	wantCode(t, "unpublish what is gone", c.Unpublish(t.Context(), secrets, h, "n1"), codes.OK)
-	_, err = c.Publish(t.Context(), secrets, h, "n1")
+	_, err = c.Publish(t.Context(), secrets, h, backend.Attachment{Node: "n1"})
 	wantCode(t, "publish what is gone", err, codes.NotFound)
 }
 
@@ -193,7 +193,8 @@ func life(t *testing.T, c *Controller) {
 	h := backend.Handle{Backend: Name, Cluster: "c1", Pool: "2", Name: "a"}
 	r := request("a", gib)
 	again("create", func(ctx context.Context) error { _, _, err := c.Create(ctx, secrets, r); return err })
-	again("publish", func(ctx context.Context) error { _, err := c.Publish(ctx, secrets, h, "n1"); return err })
+	on := backend.Attachment{Node: "n1"}
+	again("publish", func(ctx context.Context) error { _, err := c.Publish(ctx, secrets, h, on); return err })
 	again("grow", func(ctx context.Context) error { _, err := c.Grow(ctx, secrets, h, 2*gib); return err })
 	again("unpublish", func(ctx context.Context) error { return c.Unpublish(ctx, secrets, h, "n1") })
 	again("delete", func(ctx context.Context) error { return c.Delete(ctx, secrets, h) })

@@ -13,7 +13,7 @@ import (
 
 // Publish implements backend.Controller. It notes the node in the image.
 func (c *Controller) Publish(
-	ctx context.Context, secrets backend.Secrets, h backend.Handle, node string,
+	ctx context.Context, secrets backend.Secrets, h backend.Handle, a backend.Attachment,
 ) (map[string]string, error) {
 	images, client, done, err := inPool(c.Clients, secrets, h)
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *Controller) Publish(
 	if err != nil {
 		return nil, told(err)
 	}
-	if noted != "" && noted != node {
+	if noted != "" && noted != a.Node {
 		return nil, status.Errorf(codes.FailedPrecondition,
 			"volume %s is attached to node %s, and one node at a time can have it; delete the pod there", h.Name,
 			noted)
@@ -37,7 +37,7 @@ func (c *Controller) Publish(
 		return nil, status.Errorf(codes.NotFound, "there is no volume %s: Ceph has no pool %s", h.Name, h.Pool)
 	}
 	if noted == "" {
-		if err := images.SetNote(ctx, h.Name, noteNode, node); err != nil {
+		if err := images.SetNote(ctx, h.Name, noteNode, a.Node); err != nil {
 			return nil, told(err)
 		}
 	}
