@@ -10,15 +10,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
 	"github.com/holdfast-storage/holdfast/csi/controller"
+	"github.com/holdfast-storage/holdfast/csi/gluster"
 	"github.com/holdfast-storage/holdfast/csi/node"
 	"github.com/holdfast-storage/holdfast/csi/rbd"
 	"github.com/holdfast-storage/holdfast/csi/server"
@@ -35,6 +38,17 @@ type Home struct {
 	REST func() (*rest.Config, error)
 }
 
+// api returns what connects to the API of Holdfast when it is first used.
+func (h Home) api() func() (client.WithWatch, error) {
+	return sync.OnceValues(func() (client.WithWatch, error) {
+		config, err := h.REST()
+		if err != nil {
+			return nil, err
+		}
+		return gluster.Connect(config)
+	})
+}
+
 // New returns the command csi.
 func New(h Home) *cobra.Command {
 	cmd := &cobra.Command{Use: "csi", Short: "Run a part of the CSI driver in a pod of Kubernetes"}
@@ -49,7 +63,8 @@ func newController(h Home) *cobra.Command {
 		Use:   "controller",
 		Short: "Make, attach, grow and delete volumes",
 		Long: `Serves the controller part of the CSI driver holdfast.io on a socket until it is stopped, for the sidecars
-of the same pod. It keeps no state: the keys come with each call, from the Secrets that a StorageClass names.`,
+of the same pod. It keeps no state: the keys come with each call, from the Secrets that a StorageClass names. Volumes of
+GlusterFS it declares as Volumes, by the API of Holdfast.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			nodes, err := nodesOf(names, h.REST)
@@ -60,7 +75,7 @@ of the same pod. It keeps no state: the keys come with each call, from the Secre
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Log: h.Log(), Controller: controller.New(nodes,
-					&rbd.Controller{Clients: clients}),
+					&rbd.Controller{Clients: clients}, &gluster.Controller{API: h.api()}),
 			})
 		},
 	}
@@ -97,8 +112,9 @@ container, and else processes of this machine.`,
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Registration: registration, Log: log,
 				Node: node.New(node.Config{
-					Name: name, Dir: dir, Backends: []backend.Node{&rbd.Node{Clients: clients,
-						Carriers: carriers}},
+					Name: name, Dir: dir, Backends: []backend.Node{
+						&rbd.Node{Clients: clients, Carriers: carriers}, &gluster.Node{Carriers: carriers},
+					},
 				}),
 			})
 		},

@@ -87,8 +87,8 @@ func (c *Carriers) Await(ctx context.Context, v backend.Volume, late string, hol
 			return err
 		}
 		if s, known := c.Runtime.State(Name(v)); !known || !s.Running {
-			return status.Errorf(codes.Internal, "the process %s that carries the volume ended: %s", Name(v),
-				lastWords(s))
+			return status.Errorf(codes.Unavailable,
+				"the process %s that carries the volume ended: %s; the call is made again", Name(v), lastWords(s))
 		}
 		select {
 		case <-ctx.Done():

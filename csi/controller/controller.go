@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-storage/holdfast/csi/turn"
 )
 
-// ParameterBackend is the parameter of a class that names the back end. It may be missing where
-// there is one.
+// ParameterBackend is the parameter of a class that names the back end; without it, it is the first
+// one.
 const ParameterBackend = "backend"
 
 // Nodes says which nodes there are.
@@ -32,13 +32,14 @@ type Server struct {
 
 	nodes    Nodes
 	backends map[string]backend.Controller
+	first    backend.Controller
 	turns    turn.Turns
 }
 
 // New returns the service for some back ends.
-func New(nodes Nodes, backends ...backend.Controller) *Server {
-	s := &Server{nodes: nodes, backends: map[string]backend.Controller{}}
-	for _, b := range backends {
+func New(nodes Nodes, first backend.Controller, more ...backend.Controller) *Server {
+	s := &Server{nodes: nodes, backends: map[string]backend.Controller{first.Name(): first}, first: first}
+	for _, b := range more {
 		s.backends[b.Name()] = b
 	}
 	return s
@@ -65,10 +66,8 @@ func (s *Server) ControllerGetCapabilities(
 // named returns the back end of a class.
 func (s *Server) named(parameters map[string]string) (backend.Controller, error) {
 	name := parameters[ParameterBackend]
-	if name == "" && len(s.backends) == 1 {
-		for _, b := range s.backends {
-			return b, nil
-		}
+	if name == "" {
+		return s.first, nil
 	}
 	if b := s.backends[name]; b != nil {
 		return b, nil

@@ -1,0 +1,67 @@
+package gluster
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/carrier"
+)
+
+// daemon is GlusterFS's client, which mounts by FUSE.
+const daemon = "glusterfs"
+
+// Node mounts volumes on this node.
+type Node struct {
+	// Carriers runs a client for each volume.
+	Carriers *carrier.Carriers
+}
+
+var _ backend.Node = (*Node)(nil)
+
+// Name implements backend.Node.
+func (*Node) Name() string { return Name }
+
+// Stage implements backend.Node.
+func (n *Node) Stage(ctx context.Context, v backend.Volume) error {
+	if v.FSType != "" && v.FSType != daemon {
+		return status.Errorf(codes.InvalidArgument,
+			"the filesystem %q cannot be had: a volume of GlusterFS has files of its own; "+
+				"remove csi.storage.k8s.io/fstype from the StorageClass", v.FSType)
+	}
+	if v.Context[contextServers] == "" || v.Context[contextVolume] == "" {
+		return status.Errorf(codes.InvalidArgument, "the publish_context lacks %s or %s; attach the volume first",
+			contextServers, contextVolume)
+	}
+	late := "the servers " + v.Context[contextServers] + " of GlusterFS do not answer for volume " + v.Handle.Name +
+		"; see whether the cluster is ONLINE"
+	return n.Carriers.Mount(ctx, v, late, func() ([]string, error) { return commandOf(v), nil })
+}
+
+// commandOf is the command of a volume's client. Each server can tell it where the bricks are.
+func commandOf(v backend.Volume) []string {
+	command := []string{daemon, "--no-daemon", "--log-file=-", "--log-level=WARNING", "--process-name=fuse"}
+	for server := range strings.SplitSeq(v.Context[contextServers], ",") {
+		command = append(command, "--volfile-server="+server)
+	}
+	return append(command, "--volfile-id=/"+v.Context[contextVolume], carrier.MountPoint(v))
+}
+
+// Unstage implements backend.Node.
+func (n *Node) Unstage(ctx context.Context, v backend.Volume) error {
+	return n.Carriers.Unmount(ctx, v)
+}
+
+// Grow implements backend.Node. The limit is the servers', and df shows it.
+func (n *Node) Grow(ctx context.Context, v backend.Volume) error {
+	if why := n.Problem(ctx, v); why != "" {
+		return status.Error(codes.Internal, why)
+	}
+	return nil
+}
+
+// Problem implements backend.Node.
+func (n *Node) Problem(_ context.Context, v backend.Volume) string { return n.Carriers.Problem(v) }
