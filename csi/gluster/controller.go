@@ -92,9 +92,9 @@ func declare(ctx context.Context, c client.Client, h backend.Handle, v *api.Volu
 	err := c.Get(ctx, client.ObjectKey{Namespace: h.Pool, Name: h.Cluster}, cluster)
 	switch {
 	case apierrors.IsNotFound(err):
-		return status.Errorf(codes.InvalidArgument,
-			"there is no StorageCluster %s in namespace %s; correct the parameters %s and %s of the StorageClass, "+
-				"or declare the cluster", h.Cluster, h.Pool, ParameterCluster, ParameterNamespace)
+		return status.Errorf(codes.FailedPrecondition,
+			"StorageCluster %s/%s, which the StorageClass names, does not exist; use another StorageClass, or declare "+
+				"the cluster", h.Pool, h.Cluster)
 	case err != nil:
 		return told(err)
 	case cluster.Spec.Type != api.StorageGlusterFS:

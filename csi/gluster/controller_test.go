@@ -71,9 +71,9 @@ func testCreate(t *testing.T, w *world) {
 		{name: "no parameters", request: backend.Request{Name: "n"}, code: codes.InvalidArgument,
 			says: []string{ParameterCluster, ParameterNamespace}},
 		{name: "no such cluster", request: backend.Request{Name: "n1", Parameters: with(ParameterCluster, "gone")},
-			code: codes.InvalidArgument, says: []string{"gone", namespace}},
+			code: codes.FailedPrecondition, says: []string{"gone", namespace}},
 		{name: "no such namespace", request: backend.Request{Name: "n", Parameters: with(ParameterNamespace, "gone")},
-			code: codes.InvalidArgument, says: []string{"gone"}},
+			code: codes.FailedPrecondition, says: []string{"gone"}},
 		{name: "another storage system", code: codes.InvalidArgument, says: []string{"type ceph"},
 			request: backend.Request{Name: "n1", Parameters: with(ParameterCluster, "ceph")}},
 		{name: "an id that is too long", code: codes.InvalidArgument, says: []string{"128"}, request: backend.Request{

@@ -16,7 +16,7 @@ var refusals = map[api.Reason]codes.Code{
 	api.ReasonInsufficientNodes: codes.ResourceExhausted,
 	api.ReasonInvalidSpec:       codes.InvalidArgument,
 	api.ReasonUnsupported:       codes.InvalidArgument,
-	api.ReasonNoCluster:         codes.InvalidArgument,
+	api.ReasonNoCluster:         codes.FailedPrecondition,
 	api.ReasonConflict:          codes.AlreadyExists,
 }
 
