@@ -72,7 +72,8 @@ func (u users) refuse(volume string, a backend.Attachment) error {
 		if node != a.Node && (a.Alone() || other.Alone()) {
 			return status.Errorf(codes.FailedPrecondition,
 				"volume %s is attached to node %s (%s), and node %s wants it as well (%s): one node at a time can "+
-					"have it; delete the pod on %s, or use ReadWriteMany", volume, node, other.Mode, a.Node, a.Mode, node)
+					"have it; delete the pod on %s, or use ReadWriteMany",
+				volume, node, other.Mode, a.Node, a.Mode, node)
 		}
 	}
 	return nil

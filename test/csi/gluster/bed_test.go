@@ -76,7 +76,8 @@ func newBed(t *testing.T) *bed {
 		}
 		return err
 	})
-	b.Lab.Host(1).Run(t, t.Context(), binary, "kubeconfig", "create", "csi", "--role", "admin", "-o", b.path("kubeconfig"))
+	b.Lab.Host(1).Run(t, t.Context(), binary, "kubeconfig", "create", "csi", "--role", "admin", "-o",
+		b.path("kubeconfig"))
 	b.run(1, "controller", "csi", "controller", "--endpoint", b.path("controller"), "--nodes", "h1,h2,h3")
 	b.controller = csi.NewControllerClient(b.dial("controller"))
 	b.node(1)

@@ -92,12 +92,13 @@ func (v *volume) unpublish(node string) error {
 }
 
 // The paths on a node.
-func (v *volume) stagingPath() string  { return "/var/lib/kubelet/staging-" + v.name }
-func (v *volume) target(string) string { return "/var/lib/kubelet/target-" + v.name }
+func (v *volume) stagingPath() string { return "/var/lib/kubelet/staging-" + v.name }
+func (v *volume) target() string      { return "/var/lib/kubelet/target-" + v.name }
 
 func (v *volume) staging(node string) *csi.NodeStageVolumeRequest {
 	return &csi.NodeStageVolumeRequest{
-		VolumeId: v.id, PublishContext: v.attachment[node], StagingTargetPath: v.stagingPath(), VolumeCapability: as(v.mode),
+		VolumeId: v.id, PublishContext: v.attachment[node], StagingTargetPath: v.stagingPath(),
+		VolumeCapability: as(v.mode),
 	}
 }
 
@@ -113,14 +114,14 @@ func (v *volume) mount(node string) error {
 	}
 	_, err := v.nodes[node].NodePublishVolume(v.within(callTimeout), &csi.NodePublishVolumeRequest{
 		VolumeId: v.id, PublishContext: v.attachment[node], StagingTargetPath: v.stagingPath(),
-		TargetPath: v.target(node), VolumeCapability: as(v.mode),
+		TargetPath: v.target(), VolumeCapability: as(v.mode),
 	})
 	return err
 }
 
 func (v *volume) unmount(node string) error {
 	_, err := v.nodes[node].NodeUnpublishVolume(v.within(callTimeout), &csi.NodeUnpublishVolumeRequest{
-		VolumeId: v.id, TargetPath: v.target(node),
+		VolumeId: v.id, TargetPath: v.target(),
 	})
 	_, unstage := v.nodes[node].NodeUnstageVolume(v.within(callTimeout), &csi.NodeUnstageVolumeRequest{
 		VolumeId: v.id, StagingTargetPath: v.stagingPath(),
@@ -142,7 +143,7 @@ func (v *volume) grow(bytes int64) {
 	}
 	for node := range v.attachment {
 		_, err := v.nodes[node].NodeExpandVolume(v.within(callTimeout), &csi.NodeExpandVolumeRequest{
-			VolumeId: v.id, VolumePath: v.target(node), StagingTargetPath: v.stagingPath(),
+			VolumeId: v.id, VolumePath: v.target(), StagingTargetPath: v.stagingPath(),
 			CapacityRange: &csi.CapacityRange{RequiredBytes: bytes},
 		})
 		v.must(err)
@@ -152,7 +153,7 @@ func (v *volume) grow(bytes int64) {
 func (v *volume) condition(node string) *csi.VolumeCondition {
 	v.t.Helper()
 	r, err := v.nodes[node].NodeGetVolumeStats(v.within(callTimeout), &csi.NodeGetVolumeStatsRequest{
-		VolumeId: v.id, VolumePath: v.target(node),
+		VolumeId: v.id, VolumePath: v.target(),
 	})
 	v.must(err)
 	return r.GetVolumeCondition()
@@ -170,7 +171,7 @@ func (v *volume) stats(node string, abnormal bool) {
 func (v *volume) fill(number int, name string, size int) string {
 	v.t.Helper()
 	h := v.Lab.Host(number)
-	path := v.target(h.Name) + "/" + name
+	path := v.target() + "/" + name
 	h.Run(v.t, v.t.Context(), "sh", "-c", "head -c "+strconv.Itoa(size)+"M /dev/urandom >"+path+" && sync "+path)
 	return v.sum(number, name)
 }
@@ -178,5 +179,5 @@ func (v *volume) fill(number int, name string, size int) string {
 func (v *volume) sum(number int, name string) string {
 	v.t.Helper()
 	h := v.Lab.Host(number)
-	return h.Run(v.t, v.t.Context(), "sha256sum", v.target(h.Name)+"/"+name)
+	return h.Run(v.t, v.t.Context(), "sha256sum", v.target()+"/"+name)
 }

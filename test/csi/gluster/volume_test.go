@@ -43,13 +43,15 @@ func TestVolume(t *testing.T) {
 // the volume.
 func (v *volume) driverKilled(t *testing.T) {
 	h := v.Lab.Host(1)
-	writer := h.Start(t, "sh", "-c", `exec >`+v.target("h1")+`/ticks; while :; do date +%s%N || exit 1; sleep 0.05; done`)
+	writer := h.Start(t, "sh", "-c",
+		`exec >`+v.target()+`/ticks; while :; do date +%s%N || exit 1; sleep 0.05; done`)
 	v.processes["h1"].Kill(t)
 	v.node(1)
 	v.stats("h1", false)
 	writer.Kill(t)
-	out := h.Run(t, t.Context(), "awk", `NR > 1 && $1 - last > most { most = $1 - last } { last = $1 } END { print NR, most / 1e9 }`,
-		v.target("h1")+"/ticks")
+	out := h.Run(t, t.Context(), "awk",
+		`NR > 1 && $1 - last > most { most = $1 - last } { last = $1 } END { print NR, most / 1e9 }`,
+		v.target()+"/ticks")
 	lines, most := 0, 0.0
 	if _, err := fmt.Sscan(out, &lines, &most); err != nil || lines < 2 || most > 1 {
 		t.Errorf("lines written, and the longest pause in seconds: %s %v", out, err)
@@ -60,8 +62,7 @@ func (v *volume) driverKilled(t *testing.T) {
 func (v *volume) full(t *testing.T) {
 	write := func(number int) error {
 		_, err := v.Lab.Host(number).Try(t.Context(), "sh", "-c",
-			"for i in $(seq 30); do head -c 4M /dev/zero >>"+v.target(v.Lab.Host(number).Name)+"/more && sync "+
-				v.target(v.Lab.Host(number).Name)+"/more || exit 1; done")
+			`for i in $(seq 30); do head -c 4M /dev/zero >>"$0" && sync "$0" || exit 1; done`, v.target()+"/more")
 		return err
 	}
 	if write(1) == nil {
@@ -69,13 +70,13 @@ func (v *volume) full(t *testing.T) {
 	}
 	v.grow(256 * mib)
 	home.Await(t, "df to show the new size", func() error {
-		out, err := v.Lab.Host(2).Try(t.Context(), "df", "--output=size", "-BM", v.target("h2"))
+		out, err := v.Lab.Host(2).Try(t.Context(), "df", "--output=size", "-BM", v.target())
 		if err == nil && !strings.Contains(out, "256M") {
 			err = errors.New(out)
 		}
 		return err
 	})
-	v.Lab.Host(1).Run(t, t.Context(), "rm", v.target("h1")+"/more")
+	v.Lab.Host(1).Run(t, t.Context(), "rm", v.target()+"/more")
 	home.Await(t, "the volume to take more", func() error { return write(2) })
 }
 
@@ -111,7 +112,7 @@ func (b *bed) oneNode(t *testing.T) {
 	if v.sum(1, "data") != v.sum(2, "data") {
 		t.Error("two nodes read different data")
 	}
-	if out, err := b.Lab.Host(1).Try(t.Context(), "touch", v.target("h1")+"/new"); err == nil {
+	if out, err := b.Lab.Host(1).Try(t.Context(), "touch", v.target()+"/new"); err == nil {
 		t.Errorf("a reader could write: %s", out)
 	}
 	b.must(v.unmount("h1"), v.unmount("h2"), v.unpublish("h1"), v.unpublish("h2"), v.delete())
