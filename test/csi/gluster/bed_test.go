@@ -36,6 +36,8 @@ type bed struct {
 	controller csi.ControllerClient
 	nodes      map[string]csi.NodeClient
 	processes  map[string]*hosts.Process
+	// alive, when not nil, ends calls as well.
+	alive context.Context
 }
 
 const cluster = `apiVersion: holdfast.io/v1alpha1
@@ -44,7 +46,7 @@ metadata: {name: gluster}
 spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: "10"}}}
 `
 
-const node = `---
+const storageNode = `---
 apiVersion: holdfast.io/v1alpha1
 kind: StorageNode
 metadata: {name: %[1]s}
@@ -66,7 +68,7 @@ func newBed(t *testing.T) *bed {
 	}
 	spec := cluster
 	for _, h := range lab.Hosts() {
-		spec += fmt.Sprintf(node, h.Name, h.IP, h.Disk(0).ID())
+		spec += fmt.Sprintf(storageNode, h.Name, h.IP, h.Disk(0).ID())
 	}
 	b.Apply(t, spec)
 	home.Await(t, "the cluster to be ONLINE", func() error {
@@ -117,18 +119,23 @@ func (b *bed) dial(socket string) *grpc.ClientConn {
 
 // checkNothingLeft fails if there is anything of a volume on the hosts, or a Volume.
 func (b *bed) checkNothingLeft() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	for _, h := range b.Lab.Hosts() {
-		out, err := h.Try(ctx, "sh", "-c", `find /var/lib/holdfast/csi -mindepth 1 -not -name processes 2>/dev/null
-			find /var/lib/holdfast -path '*/processes/*' -name 'volume-*'
-			pgrep -af '^glusterfs --no-daemon'; grep fuse.glusterfs /proc/self/mounts; true`)
-		if err != nil || out != "" {
-			b.t.Errorf("%s: left: %s %v", h.Name, out, err)
-		}
+		b.nothingOn(h)
 	}
 	if out, err := b.Holdfast("get", "volumes", "-o", "name"); err != nil || out != "" {
 		b.t.Errorf("left: %s %v", out, err)
+	}
+}
+
+// nothingOn fails if there is anything of a volume on a host.
+func (b *bed) nothingOn(h *hosts.Host) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := h.Try(ctx, "sh", "-c", `find /var/lib/holdfast/csi -mindepth 1 -not -name processes 2>/dev/null
+		pgrep -af '^glusterfs --no-daemon'; grep fuse.glusterfs /proc/self/mounts; true`)
+	if err != nil || out != "" {
+		b.t.Errorf("%s: left: %s %v", h.Name, out, err)
 	}
 }
 

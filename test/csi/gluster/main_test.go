@@ -16,6 +16,9 @@ var binary string
 
 func TestMain(m *testing.M) {
 	hosts.MaybeInit()
+	if os.Getenv(killEnv) != "" {
+		dieAtAPoint()
+	}
 	binary, _ = filepath.Abs("../../../bin/holdfast") // it fails where there is no working directory
 	if _, err := os.Stat(binary); err != nil {
 		fmt.Fprintf(os.Stderr, "there is no %s: run 'make build' first\n", binary)

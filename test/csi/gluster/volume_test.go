@@ -163,7 +163,11 @@ func (b *bed) stopped(t *testing.T) (restore func()) {
 }
 
 func (b *bed) within(limit time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(b.t.Context(), limit)
+	parent := b.t.Context()
+	if b.alive != nil {
+		parent = b.alive
+	}
+	ctx, cancel := context.WithTimeout(parent, limit)
 	b.t.Cleanup(cancel)
 	return ctx
 }
