@@ -48,26 +48,22 @@ func find(ctx context.Context, c client.Reader, h backend.Handle) (*api.Volume, 
 func await(
 	ctx context.Context, c client.WithWatch, h backend.Handle, holds func(*api.Volume) (bool, error),
 ) (*api.Volume, error) {
-	for {
-		changes, err := c.Watch(ctx, &api.VolumeList{}, client.InNamespace(h.Pool),
-			client.MatchingFields{"metadata.name": h.Name})
-		if err != nil {
-			return nil, told(err)
-		}
-		v, done, err := until(ctx, c, h, changes, holds)
-		changes.Stop()
-		if err != nil || done {
-			return v, err
-		}
-		if ctx.Err() != nil {
-			return nil, late(context.WithoutCancel(ctx), c, h, v)
-		}
+	changes, err := c.Watch(ctx, &api.VolumeList{}, client.InNamespace(h.Pool),
+		client.MatchingFields{"metadata.name": h.Name})
+	if err != nil {
+		return nil, told(err)
 	}
+	defer changes.Stop()
+	v, done, err := until(ctx, c, h, changes.ResultChan(), holds)
+	if err != nil || done {
+		return v, err
+	}
+	return nil, late(context.WithoutCancel(ctx), c, h, v)
 }
 
-// until is await for as long as the API tells of changes.
+// until looks until the condition is done with, or ctx ends.
 func until(
-	ctx context.Context, c client.Reader, h backend.Handle, changes watch.Interface,
+	ctx context.Context, c client.Reader, h backend.Handle, changes <-chan watch.Event,
 	holds func(*api.Volume) (bool, error),
 ) (v *api.Volume, done bool, err error) {
 	v, err = find(ctx, c, h)
@@ -80,11 +76,11 @@ func until(
 			return v, false, nil
 		case <-time.After(lookAgain):
 			v, err = find(ctx, c, h)
-		case e, open := <-changes.ResultChan():
+		case e, open := <-changes:
 			changed, isVolume := e.Object.(*api.Volume)
 			switch {
 			case !open || e.Type == watch.Error:
-				changes = watch.NewEmptyWatch() // time tells
+				changes = nil // time tells
 			case isVolume && changed.Name == h.Name && e.Type == watch.Deleted:
 				v = nil
 			case isVolume && changed.Name == h.Name:
@@ -108,8 +104,8 @@ func late(ctx context.Context, c client.Reader, h backend.Handle, v *api.Volume)
 	why := "the API of Holdfast does not answer"
 	if v != nil {
 		why = cmp.Or(v.Status.Message, "its state is "+string(cmp.Or(v.Status.State, api.ResourcePending)))
-		if offline := offline(ctx, c, h); offline != "" {
-			why = offline
+		if said := offline(ctx, c, h); said != "" {
+			why = said
 		}
 	}
 	return status.Errorf(codes.DeadlineExceeded, "the volume %s waits: %s; the call is made again", h.Name, why)
