@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/csi/controller"
 	"github.com/holdfast-storage/holdfast/csi/gluster"
 	"github.com/holdfast-storage/holdfast/csi/node"
@@ -71,7 +72,7 @@ GlusterFS it declares as Volumes, by the API of Holdfast.`,
 			if err != nil {
 				return err
 			}
-			clients := &rbd.Clients{}
+			clients := &conn.Clients{}
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Log: h.Log(), Controller: controller.New(nodes,
@@ -107,7 +108,7 @@ container, and else processes of this machine.`,
 				return err
 			}
 			defer func() { _ = done() }() // the processes go on, and the next run adopts them
-			clients := &rbd.Clients{}
+			clients := &conn.Clients{}
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Registration: registration, Log: log,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
 	"github.com/holdfast-storage/holdfast/csi/carrier"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/csi/disk"
 	"github.com/holdfast-storage/holdfast/csi/loop"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
@@ -23,7 +24,7 @@ const lookEvery = 50 * time.Millisecond
 // Node has images appear on this node.
 type Node struct {
 	// Clients are the connections to clusters.
-	Clients *Clients
+	Clients *conn.Clients
 	// Carriers runs a process for each volume.
 	Carriers *carrier.Carriers
 }
@@ -52,7 +53,7 @@ func (n *Node) Stage(ctx context.Context, v backend.Volume) error {
 	}
 	size, err := images.Size(ctx, v.Handle.Name)
 	if err != nil {
-		return told(err)
+		return conn.Told(err)
 	}
 	fsType, err := disk.Choose(v.FSType, int64(size))
 	if err != nil {
@@ -98,13 +99,13 @@ func (n *Node) carry(ctx context.Context, images *rbd.Pool, v backend.Volume, si
 func noteTheClient(ctx context.Context, images *rbd.Pool, v backend.Volume) error {
 	watchers, err := images.Watchers(ctx, v.Handle.Name)
 	if err != nil {
-		return told(err)
+		return conn.Told(err)
 	}
 	if len(watchers) != 1 {
 		return status.Errorf(codes.Unavailable,
 			"image %s has %d clients, and can have one; the call is made again", v.Handle.Name, len(watchers))
 	}
-	return told(images.SetNote(ctx, v.Handle.Name, noteClient, watchers[0].Address))
+	return conn.Told(images.SetNote(ctx, v.Handle.Name, noteClient, watchers[0].Address))
 }
 
 // awaitWatchers waits until as many clients have the image open. One that was cut off counts for 30
@@ -113,7 +114,7 @@ func awaitWatchers(ctx context.Context, images *rbd.Pool, v backend.Volume, want
 	for {
 		watchers, err := images.Watchers(ctx, v.Handle.Name)
 		if err != nil {
-			return told(err)
+			return conn.Told(err)
 		}
 		if len(watchers) == wanted {
 			return nil
@@ -144,7 +145,7 @@ func (n *Node) Unstage(ctx context.Context, v backend.Volume) error {
 	if rbd.IsMissing(err) { // somebody has deleted the image
 		return nil
 	}
-	return told(err)
+	return conn.Told(err)
 }
 
 // drop ends what carries a volume that is not mounted.
@@ -178,7 +179,7 @@ func (n *Node) Grow(ctx context.Context, v backend.Volume) error {
 	defer done()
 	size, err := images.Size(ctx, v.Handle.Name)
 	if err != nil {
-		return told(err)
+		return conn.Told(err)
 	}
 	if err := resize(ctx, filepath.Join(v.Dir, socketName), int64(size)); err != nil {
 		return err
@@ -208,12 +209,12 @@ type journal struct {
 
 func (j journal) Formatting(ctx context.Context) (bool, error) {
 	note, err := j.images.Note(ctx, j.image, noteFormatting)
-	return note != "", told(err)
+	return note != "", conn.Told(err)
 }
 
 func (j journal) SetFormatting(ctx context.Context, on bool) error {
 	if on {
-		return told(j.images.SetNote(ctx, j.image, noteFormatting, "true"))
+		return conn.Told(j.images.SetNote(ctx, j.image, noteFormatting, "true"))
 	}
-	return told(j.images.RemoveNote(ctx, j.image, noteFormatting))
+	return conn.Told(j.images.RemoveNote(ctx, j.image, noteFormatting))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/csi/backend"
 	"github.com/holdfast-storage/holdfast/csi/carrier"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/csi/node"
 	"github.com/holdfast-storage/holdfast/csi/rbd"
 	"github.com/holdfast-storage/holdfast/csi/server"
@@ -119,7 +120,7 @@ func dieAtAPoint() {
 	if err != nil {
 		panic(err)
 	}
-	clients := &rbd.Clients{Dial: func(cfg rados.Config) rados.ImageClient {
+	clients := &conn.Clients{Dial: func(cfg rados.Config) rados.ImageClient {
 		return mortalClient{rados.DialImages(cfg), point}
 	}}
 	err = server.Run(context.Background(), server.Config{
