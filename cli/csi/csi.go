@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/cephfs"
 	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/csi/controller"
 	"github.com/holdfast-storage/holdfast/csi/gluster"
@@ -76,7 +77,8 @@ GlusterFS it declares as Volumes, by the API of Holdfast.`,
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Log: h.Log(), Controller: controller.New(nodes,
-					&rbd.Controller{Clients: clients}, &gluster.Controller{API: h.api()}),
+					&rbd.Controller{Clients: clients}, &cephfs.Controller{Clients: clients},
+					&gluster.Controller{API: h.api()}),
 			})
 		},
 	}
@@ -114,7 +116,8 @@ container, and else processes of this machine.`,
 				Endpoint: endpoint, Registration: registration, Log: log,
 				Node: node.New(node.Config{
 					Name: name, Dir: dir, Backends: []backend.Node{
-						&rbd.Node{Clients: clients, Carriers: carriers}, &gluster.Node{Carriers: carriers},
+						&rbd.Node{Clients: clients, Carriers: carriers},
+						&cephfs.Node{Clients: clients, Carriers: carriers}, &gluster.Node{Carriers: carriers},
 					},
 				}),
 			})

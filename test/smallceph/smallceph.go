@@ -1,6 +1,6 @@
 // Package smallceph starts a real Ceph of one monitor, one manager and one OSD in a file, all on
-// loopback, in a few seconds. It is for tests of what talks to Ceph, and needs no Holdfast. A test
-// that uses it calls rados.MaybeServe in TestMain.
+// loopback, in a few seconds, and an MDS where a test asks for a CephFS. It is for tests of what talks
+// to Ceph, and needs no Holdfast. A test that uses it calls rados.MaybeServe in TestMain.
 package smallceph
 
 import (
@@ -36,6 +36,7 @@ type Cluster struct {
 	dir    string
 	client rados.ImageClient
 	osd    *exec.Cmd
+	mds    *exec.Cmd
 }
 
 // Start starts a cluster and waits until its OSD is up.
@@ -65,11 +66,24 @@ func (c *Cluster) Pool(name string) int64 {
 	c.t.Helper()
 	c.Mon(map[string]any{"prefix": "osd pool create", "pool": name, "pg_num": 8})
 	c.Mon(map[string]any{"prefix": "osd pool application enable", "pool": name, "app": "rbd"})
+	c.awaitActive()
 	var pools []struct {
 		Number int64  `json:"poolnum"`
 		Name   string `json:"poolname"`
 	}
 	c.read(c.Mon(map[string]any{"prefix": "osd lspools", "format": "json"}), &pools)
+	for _, p := range pools {
+		if p.Name == name {
+			return p.Number
+		}
+	}
+	c.t.Fatalf("there is no pool %s among %v", name, pools)
+	return 0
+}
+
+// awaitActive waits until all placement groups are active, of which there are those of a pool.
+func (c *Cluster) awaitActive() {
+	c.t.Helper()
 	c.await("the placement groups to be active", func() bool {
 		var status struct {
 			PGs struct {
@@ -89,13 +103,6 @@ func (c *Cluster) Pool(name string) int64 {
 		}
 		return active >= 8 && active == status.PGs.All
 	})
-	for _, p := range pools {
-		if p.Name == name {
-			return p.Number
-		}
-	}
-	c.t.Fatalf("there is no pool %s among %v", name, pools)
-	return 0
 }
 
 // Mon sends a command to the monitor, as client.admin.
@@ -122,7 +129,7 @@ func (c *Cluster) Key(entity string, caps ...string) string {
 func (c *Cluster) startMon() {
 	c.write("keyring",
 		"[mon.]\n\tkey = "+c.newKey()+"\n\tcaps mon = \"allow *\"\n[client.admin]\n\tkey = "+c.Config.Key+
-			"\n\tcaps mon = \"allow *\"\n\tcaps mgr = \"allow *\"\n\tcaps osd = \"allow *\"\n")
+			"\n\tcaps mon = \"allow *\"\n\tcaps mgr = \"allow *\"\n\tcaps osd = \"allow *\"\n\tcaps mds = \"allow *\"\n")
 	c.write("ceph.conf", strings.NewReplacer("FSID", c.Config.FSID, "MONHOST", c.Config.MonHost, "DIR",
 		c.dir).Replace(conf))
 	monmap, keyring := c.path("monmap"), c.path("keyring")
