@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
@@ -11,10 +12,15 @@ import (
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
 	"github.com/holdfast-storage/holdfast/csi/disk"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
-// mountName is the directory, in the volume's own, where a process mounts files.
-const mountName = "mount"
+const (
+	// mountName is the directory, in the volume's own, where a process mounts files.
+	mountName = "mount"
+	// unmountedName is a file that is there from before its unmounting.
+	unmountedName = "unmounted"
+)
 
 // MountPoint is where the volume's process has to mount the files of the volume.
 func MountPoint(v backend.Volume) string { return filepath.Join(v.Dir, mountName) }
@@ -63,6 +69,9 @@ func (c *Carriers) run(ctx context.Context, v backend.Volume, command func() ([]
 	if err := os.MkdirAll(MountPoint(v), 0o750); err != nil {
 		return err
 	}
+	if err := atomicfile.Remove(filepath.Join(v.Dir, unmountedName)); err != nil {
+		return err
+	}
 	args, err := command()
 	if err != nil {
 		return err
@@ -88,10 +97,27 @@ func answers(ctx context.Context, dir, late string) error {
 	}
 }
 
-// Unmount undoes Mount. What is mounted goes first: the process writes what it holds.
+// Unmount undoes Mount. What is mounted goes first: the process then writes what it holds, and ends.
+// Until it has ended it is not stopped, and Unmount fails where that is not in time.
 func (c *Carriers) Unmount(ctx context.Context, v backend.Volume) error {
-	for _, path := range []string{v.Staging, MountPoint(v)} {
-		if err := disk.Unmount(path); err != nil {
+	if err := disk.Unmount(v.Staging); err != nil {
+		return err
+	}
+	mounted, err := disk.IsMounted(MountPoint(v))
+	if err != nil {
+		return err
+	}
+	if mounted {
+		// A call after one that was cut off has to know that the process may hold something.
+		if err := atomicfile.Write(filepath.Join(v.Dir, unmountedName), nil, 0o600); err != nil {
+			return err
+		}
+		if err := disk.Unmount(MountPoint(v)); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(filepath.Join(v.Dir, unmountedName)); err == nil {
+		if err := c.awaitEnd(ctx, v); err != nil {
 			return err
 		}
 	}
@@ -99,4 +125,20 @@ func (c *Carriers) Unmount(ctx context.Context, v backend.Volume) error {
 		return err
 	}
 	return disk.Remove(MountPoint(v))
+}
+
+// awaitEnd waits until the volume's process has ended.
+func (c *Carriers) awaitEnd(ctx context.Context, v backend.Volume) error {
+	for {
+		if s, known := c.Runtime.State(Name(v)); !known || !s.Running {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return status.Errorf(codes.DeadlineExceeded,
+				"the process %s that carries the volume still writes what it holds; see whether the storage cluster "+
+					"is online; ending the process loses that", Name(v))
+		case <-time.After(lookEvery):
+		}
+	}
 }

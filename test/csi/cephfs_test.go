@@ -1,11 +1,14 @@
 package csi
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -138,4 +141,26 @@ func (d *driver) mgr(answer any, prefix string, args map[string]any) {
 	if err != nil {
 		d.t.Fatalf("%s: %v", prefix, err)
 	}
+}
+
+// TestCephFS_unsynced shows that what a pod wrote last, and did not sync, is there after the volume was
+// unmounted, also where an OSD hangs for longer than a process gets
+// to stop.
+func TestCephFS_unsynced(t *testing.T) {
+	d := newFSDriver(t)
+	n1 := d.node("n1")
+	v := d.create("pvc-1", 400*mib)
+	d.must(v.publish("n1"), v.mount(n1))
+	data := make([]byte, 50*mib)
+	_, _ = rand.Read(data) // it never fails
+	d.must(d.ceph.OSD().Signal(syscall.SIGSTOP))
+	time.AfterFunc(25*time.Second, func() { _ = d.ceph.OSD().Signal(syscall.SIGCONT) })
+	d.must(os.WriteFile(filepath.Join(v.target(), "data"), data, 0o600))
+	d.must(v.unmount(n1), v.mount(n1))
+	got, err := os.ReadFile(filepath.Join(v.target(), "data"))
+	if err != nil || !bytes.Equal(got, data) {
+		t.Errorf("what was written last is lost: %d bytes, %v", len(got), err)
+	}
+	d.must(v.unmount(n1), v.unpublish("n1"), v.delete())
+	d.noSubvolume()
 }
