@@ -23,7 +23,7 @@ const Name = "cephfs"
 const ParameterFilesystem = "filesystem"
 
 // Group is the subvolume group that holds the volumes of a filesystem.
-const Group = "holdfast-csi"
+const Group = "csi"
 
 // GroupPath is the directory of Group: keys of nodes are for it alone.
 const GroupPath = "/volumes/" + Group

@@ -251,6 +251,21 @@ func (b *bed) volumesRemoved() {
 	b.t.Helper()
 	b.Kubectl(b.t, "-n", claims, "delete", "statefulset", "web")
 	b.Kubectl(b.t, "-n", claims, "delete", "pvc", "--all")
+	b.awaitNoVolumes()
+	b.await("the images to be gone", func(ctx context.Context) error {
+		out, err := b.Operator(ctx, "-n", ns, "ceph", "shell", "--", "bash", "-c",
+			"rbd ls volumes; rbd trash ls volumes")
+		if err == nil && strings.TrimSpace(out) != "" {
+			err = errors.New(out)
+		}
+		return err
+	})
+	b.nothingLeftOfVolumes()
+}
+
+// awaitNoVolumes waits until Kubernetes has no volume any more.
+func (b *bed) awaitNoVolumes() {
+	b.t.Helper()
 	b.await("the volumes to be removed", func(ctx context.Context) error {
 		out, err := b.Try(ctx, "", "get", "pv,volumeattachments", "-o", "name")
 		if err == nil && out != "" {
@@ -261,14 +276,11 @@ func (b *bed) volumesRemoved() {
 	if left := b.Pods(b.t, "holdfast-volumes"); len(left) > 0 {
 		b.t.Errorf("pods that carry volumes are left: %v", left)
 	}
-	b.await("the images to be gone", func(ctx context.Context) error {
-		out, err := b.Operator(ctx, "-n", ns, "ceph", "shell", "--", "bash", "-c",
-			"rbd ls volumes; rbd trash ls volumes")
-		if err == nil && strings.TrimSpace(out) != "" {
-			err = errors.New(out)
-		}
-		return err
-	})
+}
+
+// nothingLeftOfVolumes fails if a node has anything of a volume.
+func (b *bed) nothingLeftOfVolumes() {
+	b.t.Helper()
 	for _, n := range b.Nodes() {
 		out := n.Run(b.t, b.t.Context(), "find", "/var/lib/holdfast/csi", "-mindepth", "1", "-not", "-name",
 			"processes")
