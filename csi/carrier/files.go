@@ -37,7 +37,7 @@ func (c *Carriers) Mount(ctx context.Context, v backend.Volume, late string, com
 		if why := c.Problem(v); why != "" {
 			return status.Error(codes.Internal, why)
 		}
-		return nil
+		return answers(ctx, v.Staging, late)
 	}
 	if err := c.run(ctx, v, command); err != nil {
 		return err

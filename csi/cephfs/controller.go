@@ -98,8 +98,7 @@ func makeOrFind(ctx context.Context, s subvolumes, r backend.Request, bytes int6
 	return bytes, noteOvercommitOf(ctx, s, r)
 }
 
-// isHalf says whether a manager that was killed has left the subvolume: a directory without the
-// quota that each whole one has, and without files.
+// isHalf says whether the subvolume has neither the quota that each whole one has, nor files.
 func (v subvolume) isHalf() bool { return v.Quota == 0 && v.Used == 0 }
 
 func overcommits(r backend.Request) bool { return r.Parameters[conn.ParameterOvercommit] == "true" }
@@ -148,7 +147,7 @@ func (c *Controller) Find(ctx context.Context, secrets backend.Secrets, h backen
 		return err
 	}
 	defer done()
-	_, err = s.find(ctx, h.Name)
+	_, err = s.whole(ctx, h.Name)
 	return conn.Told(err)
 }
 
@@ -161,7 +160,7 @@ func (c *Controller) Grow(
 		return 0, err
 	}
 	defer done()
-	have, err := s.find(ctx, h.Name)
+	have, err := s.whole(ctx, h.Name)
 	if err != nil {
 		return 0, conn.Told(err)
 	}

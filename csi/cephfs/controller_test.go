@@ -86,16 +86,24 @@ func TestCreate_takesOneSizeForAName(t *testing.T) {
 	wantCode(t, "larger", err, codes.AlreadyExists)
 }
 
-// A manager that was killed while it made a subvolume leaves one without a quota. One that has files
-// is somebody's.
+// A manager that was killed while it made a subvolume leaves directories. What has files is
+// somebody's.
 func TestCreate_overHalfASubvolume(t *testing.T) {
-	for used, code := range map[int64]codes.Code{0: codes.OK, 1: codes.AlreadyExists} {
-		c := newCeph()
-		c.group, c.volumes["a"] = true, &volume{used: used, notes: map[string]string{"half": "true"}}
-		_, _, err := c.controller(t).Create(t.Context(), secrets, request("a", gib))
-		wantCode(t, "create", err, code)
-		if made := c.volumes["a"]; made == nil || (code == codes.OK) != (made.quota == gib && len(made.notes) == 0) {
-			t.Errorf("with %d bytes in it, it became %v", used, made)
+	for _, half := range []bool{true, false} {
+		for used, code := range map[int64]codes.Code{0: codes.OK, 1: codes.AlreadyExists} {
+			ceph := newCeph()
+			c := ceph.controller(t)
+			ceph.group, ceph.volumes["a"] = true, &volume{half: half, used: used, notes: map[string]string{"old": "x"}}
+			if half {
+				h := backend.Handle{Backend: Name, Cluster: "c1", Pool: "3", Name: "a"}
+				wantCode(t, "find", c.Find(t.Context(), secrets, h), codes.NotFound)
+			}
+			_, _, err := c.Create(t.Context(), secrets, request("a", gib))
+			wantCode(t, "create", err, code)
+			made := ceph.volumes["a"]
+			if made == nil || (code == codes.OK) != (made.quota == gib && len(made.notes) == 0) {
+				t.Errorf("with %d bytes in it, it became %v", used, made)
+			}
 		}
 	}
 }

@@ -34,6 +34,7 @@ type volume struct {
 	quota, used int64
 	notes       map[string]string
 	snapshots   bool
+	half        bool // there are directories alone
 }
 
 func newCeph() *ceph { return &ceph{volumes: map[string]*volume{}} }
@@ -139,6 +140,10 @@ func (c *ceph) Mgr(_ context.Context, command any, _ []byte) ([]byte, error) {
 			delete(c.volumes, cmd.Name)
 			return nil, 0
 		case cmd.Prefix == resize:
+			if cmd.NewSize == "infinite" {
+				v.quota = 0
+				return []map[string]any{{"bytes_used": v.used}, {"bytes_quota": 0}, {"bytes_pcent": "undefined"}}, 0
+			}
 			size, _ := strconv.ParseInt(cmd.NewSize, 10, 64)
 			if size < v.used {
 				return nil, syscall.EINVAL
@@ -154,6 +159,9 @@ func (c *ceph) Mgr(_ context.Context, command any, _ []byte) ([]byte, error) {
 func (v *volume) do(prefix, name, key, value string) (any, syscall.Errno) {
 	switch prefix {
 	case info:
+		if v.half {
+			return nil, syscall.ENODATA
+		}
 		quota := any(v.quota)
 		if v.quota == 0 {
 			quota = "infinite"

@@ -22,7 +22,7 @@ func (c *Controller) Publish(
 		return nil, err
 	}
 	defer done()
-	v, err := s.find(ctx, h.Name)
+	v, err := s.whole(ctx, h.Name)
 	if err != nil {
 		return nil, conn.Told(err)
 	}

@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"syscall"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 )
 
@@ -32,12 +35,21 @@ type subvolumes struct {
 
 // subvolume is one of them.
 type subvolume struct {
-	// Path is the directory of the files.
+	// Path is the directory of the files. It is empty for a subvolume that is half made.
 	Path string
 	// Quota is zero where there is none.
 	Quota int64
 	// Used is how many bytes the files have.
 	Used int64
+}
+
+// whole is find for calls that need the files.
+func (s subvolumes) whole(ctx context.Context, name string) (subvolume, error) {
+	v, err := s.find(ctx, name)
+	if err == nil && v.Path == "" {
+		err = status.Errorf(codes.NotFound, "subvolume %s of filesystem %s was not made to its end", name, s.fs.Name)
+	}
+	return v, err
 }
 
 func (s subvolumes) find(ctx context.Context, name string) (subvolume, error) {
@@ -46,11 +58,32 @@ func (s subvolumes) find(ctx context.Context, name string) (subvolume, error) {
 		Quota json.RawMessage `json:"bytes_quota"` // a number, or "infinite"
 		Used  int64           `json:"bytes_used"`
 	}
-	if err := s.ask(ctx, info, name, nil, &answer); err != nil {
+	err := s.ask(ctx, info, name, nil, &answer)
+	if errors.Is(err, syscall.ENODATA) {
+		return s.half(ctx, name)
+	}
+	if err != nil {
 		return subvolume{}, err
 	}
 	quota, _ := strconv.ParseInt(string(answer.Quota), 10, 64) // zero for the word
 	return subvolume{answer.Path, quota, answer.Used}, nil
+}
+
+// half describes what a manager has left that was killed while it made a subvolume: directories
+// without a layout. That they have no quota is said once more, because the answer says what they hold.
+func (s subvolumes) half(ctx context.Context, name string) (subvolume, error) {
+	var answer []struct {
+		Used int64 `json:"bytes_used"`
+	}
+	err := s.ask(ctx, resize, name, map[string]any{"new_size": "infinite"}, &answer)
+	if err != nil {
+		return subvolume{}, err
+	}
+	half := subvolume{}
+	for _, a := range answer {
+		half.Used += a.Used
+	}
+	return half, nil
 }
 
 // create makes a subvolume, and the group before it where there is none.

@@ -164,3 +164,9 @@ func TestCephFS_unsynced(t *testing.T) {
 	d.must(v.unmount(n1), v.unpublish("n1"), v.delete())
 	d.noSubvolume()
 }
+
+func TestCephFS_nodeIsKilledAtEachStep(t *testing.T) {
+	d := newFSDriver(t)
+	d.killedAtEach(30)
+	d.noSubvolume()
+}

@@ -1,6 +1,7 @@
 package csi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -44,6 +45,8 @@ type driver struct {
 
 	controller csi.ControllerClient
 	nodes      map[string]*exec.Cmd
+	// hurried, when not zero, bounds each call.
+	hurried time.Duration
 	// alive, when not nil, ends the calls to node parts as well.
 	alive context.Context
 }
@@ -241,7 +244,7 @@ func (d *driver) within() context.Context {
 	if d.alive != nil {
 		parent = d.alive
 	}
-	ctx, cancel := context.WithTimeout(parent, callTimeout)
+	ctx, cancel := context.WithTimeout(parent, cmp.Or(d.hurried, callTimeout))
 	d.t.Cleanup(cancel)
 	return ctx
 }

@@ -35,6 +35,7 @@ type Cluster struct {
 	t      testing.TB
 	dir    string
 	client rados.ImageClient
+	mon    *exec.Cmd
 	osd    *exec.Cmd
 	mds    *exec.Cmd
 }
@@ -57,6 +58,9 @@ func Start(t testing.TB) *Cluster {
 
 // Client reaches the cluster as client.admin.
 func (c *Cluster) Client() rados.ImageClient { return c.client }
+
+// Monitor is the monitor's process.
+func (c *Cluster) Monitor() *os.Process { return c.mon.Process }
 
 // OSD is the OSD's process.
 func (c *Cluster) OSD() *os.Process { return c.osd.Process }
@@ -136,7 +140,7 @@ func (c *Cluster) startMon() {
 	c.run("monmaptool", "--create", "--fsid", c.Config.FSID, "--addv", "a", c.Config.MonHost,
 		"--set-min-mon-release", "16", monmap)
 	c.run("ceph-mon", "-c", c.path("ceph.conf"), "--mkfs", "-i", "a", "--monmap", monmap, "--keyring", keyring)
-	c.start("ceph-mon", "-i", "a", "--keyring", keyring)
+	c.mon = c.start("ceph-mon", "-i", "a", "--keyring", keyring)
 }
 
 func (c *Cluster) startMgr() {
