@@ -60,7 +60,7 @@ func carriersOf(
 	if err != nil {
 		return nil, nil, err
 	}
-	return &carrier.Carriers{Runtime: r, Owner: ofNode(string(own.UID))}, r.Close, nil
+	return &carrier.Carriers{Runtime: r, Node: node, Owner: ofNode(string(own.UID))}, r.Close, nil
 }
 
 // ofNode has pods of volumes go with the Node.

@@ -35,18 +35,26 @@ type Runtime interface {
 type Carriers struct {
 	// Runtime starts and stops processes.
 	Runtime Runtime
+	// Node is this node where processes of other nodes have names from the same space, as pods have.
+	Node string
 	// Owner says whose a volume's process is; nil: nobody's.
 	Owner func(v backend.Volume, process string) runtime.Owner
 }
 
-// Name is the name of a volume's process.
-func Name(v backend.Volume) string { return "volume-" + filepath.Base(v.Dir) }
+// Name is the name of a volume's process. A volume that several nodes have has a process on each.
+func (c *Carriers) Name(v backend.Volume) string {
+	name := "volume-" + filepath.Base(v.Dir)
+	if c.Node != "" {
+		name += "-" + backend.Dir(c.Node)
+	}
+	return name
+}
 
 // Start starts the volume's process, which is never started again by itself. Mounts that it makes
 // in the volume's directory appear on the node.
 func (c *Carriers) Start(ctx context.Context, v backend.Volume, command ...string) error {
 	p := runtime.Process{
-		Name: Name(v), Command: command, Dir: v.Dir, LogFile: filepath.Join(v.Dir, logName),
+		Name: c.Name(v), Command: command, Dir: v.Dir, LogFile: filepath.Join(v.Dir, logName),
 		StopTimeout: stopTimeout, Once: true,
 		Needs: runtime.Needs{
 			Privileged: true, Directories: []runtime.Directory{{Path: v.Dir, Mounts: runtime.MountsBoth}},
@@ -60,22 +68,22 @@ func (c *Carriers) Start(ctx context.Context, v backend.Volume, command ...strin
 
 // Stop ends the volume's process. One that is not there is no error.
 func (c *Carriers) Stop(ctx context.Context, v backend.Volume) error {
-	return c.Runtime.Stop(ctx, Name(v))
+	return c.Runtime.Stop(ctx, c.Name(v))
 }
 
 // Known says whether there is a process for the volume, and whether it is of use: it runs, and
 // nobody has asked for its end.
 func (c *Carriers) Known(v backend.Volume) (known, useful bool) {
-	s, known := c.Runtime.State(Name(v))
+	s, known := c.Runtime.State(c.Name(v))
 	return known, known && s.Running && !s.Stopping
 }
 
 // Problem is a sentence about a volume whose process has ended; empty while it runs.
 func (c *Carriers) Problem(v backend.Volume) string {
-	if s, _ := c.Runtime.State(Name(v)); s.Running {
+	if s, _ := c.Runtime.State(c.Name(v)); s.Running {
 		return ""
 	}
-	return "the process " + Name(v) + " that carries the volume has ended, so that all reads and writes fail; " +
+	return "the process " + c.Name(v) + " that carries the volume has ended, so that all reads and writes fail; " +
 		"delete the pod that uses the volume"
 }
 
@@ -86,9 +94,9 @@ func (c *Carriers) Await(ctx context.Context, v backend.Volume, late string, hol
 		if ok, err := holds(); err != nil || ok {
 			return err
 		}
-		if s, known := c.Runtime.State(Name(v)); !known || !s.Running {
+		if s, known := c.Runtime.State(c.Name(v)); !known || !s.Running {
 			return status.Errorf(codes.Unavailable,
-				"the process %s that carries the volume ended: %s; the call is made again", Name(v), lastWords(s))
+				"the process %s that carries the volume ended: %s; the call is made again", c.Name(v), lastWords(s))
 		}
 		select {
 		case <-ctx.Done():

@@ -130,14 +130,14 @@ func (c *Carriers) Unmount(ctx context.Context, v backend.Volume) error {
 // awaitEnd waits until the volume's process has ended.
 func (c *Carriers) awaitEnd(ctx context.Context, v backend.Volume) error {
 	for {
-		if s, known := c.Runtime.State(Name(v)); !known || !s.Running {
+		if s, known := c.Runtime.State(c.Name(v)); !known || !s.Running {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return status.Errorf(codes.DeadlineExceeded,
 				"the process %s that carries the volume still writes what it holds; see whether the storage cluster "+
-					"is online; ending the process loses that", Name(v))
+					"is online; ending the process loses that", c.Name(v))
 		case <-time.After(lookEvery):
 		}
 	}
