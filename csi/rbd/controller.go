@@ -113,7 +113,7 @@ func (c *Controller) Delete(ctx context.Context, secrets backend.Secrets, h back
 		return err
 	}
 	defer done()
-	p, found, err := conn.FindPool(ctx, client, func(p conn.Pool) bool { return strconv.FormatInt(p.Number, 10) == h.Pool })
+	p, found, err := conn.FindPool(ctx, client, isOf(h))
 	if err != nil || !found { // the images have gone with their pool
 		return err
 	}
@@ -197,7 +197,7 @@ func (c *Controller) Grow(
 	if err != nil {
 		return 0, conn.Told(err)
 	}
-	p, _, err := conn.FindPool(ctx, client, func(p conn.Pool) bool { return strconv.FormatInt(p.Number, 10) == h.Pool })
+	p, _, err := conn.FindPool(ctx, client, isOf(h))
 	if err != nil {
 		return 0, err
 	}

@@ -53,3 +53,8 @@ func inPool(
 	}
 	return rbd.In(client, number), client, done, nil
 }
+
+// isOf says whether a pool is that of a volume.
+func isOf(h backend.Handle) func(conn.Pool) bool {
+	return func(p conn.Pool) bool { return strconv.FormatInt(p.Number, 10) == h.Pool }
+}

@@ -2,7 +2,6 @@ package rbd
 
 import (
 	"context"
-	"strconv"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -30,7 +29,7 @@ func (c *Controller) Publish(
 			"volume %s is attached to node %s, and one node at a time can have it; delete the pod there", h.Name,
 			noted)
 	}
-	p, found, err := conn.FindPool(ctx, client, func(p conn.Pool) bool { return strconv.FormatInt(p.Number, 10) == h.Pool })
+	p, found, err := conn.FindPool(ctx, client, isOf(h))
 	if err != nil {
 		return nil, err
 	}

@@ -167,6 +167,6 @@ func TestCephFS_unsynced(t *testing.T) {
 
 func TestCephFS_nodeIsKilledAtEachStep(t *testing.T) {
 	d := newFSDriver(t)
-	d.killedAtEach(30)
+	d.killedAtEach(20)
 	d.noSubvolume()
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -84,6 +85,9 @@ func TestCephFS_badInput(t *testing.T) {
 	d.must(v.unmount(n1), v.mount(n1))
 	v.fill("data", mib)
 	v.checkKeys()
+	if err := unix.Setxattr(v.target(), "ceph.quota.max_bytes", []byte("1099511627776"), 0); err == nil {
+		t.Error("the node's key changes the quota")
+	}
 	d.must(v.unmount(n1), v.unpublish("n1"), v.delete())
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
