@@ -27,8 +27,7 @@ const (
 
 // The sizes of volumes, in bytes.
 const (
-	mib         = 1 << 20
-	defaultSize = 1 << 30
+	mib = 1 << 20
 	// smallestSize is large compared with what a client can write beyond a limit.
 	smallestSize = 16 * mib
 )
@@ -109,25 +108,10 @@ func durabilityOf(text string) (*api.VolumeDurability, error) {
 		ParameterDurability, text)
 }
 
-// sizeFor is the size of a new volume: as asked for, rounded up.
+// sizeFor is the size of a new volume.
 func sizeFor(r backend.Request) (int64, error) {
-	bytes := r.Bytes
-	if bytes == 0 {
-		bytes = defaultSize
-		if r.Limit > 0 {
-			bytes = min(bytes, r.Limit/mib*mib)
-		}
+	if r.Bytes > math.MaxInt64-mib {
+		return 0, status.Errorf(codes.OutOfRange, "a volume of %d bytes cannot be made", r.Bytes)
 	}
-	if bytes > math.MaxInt64-mib {
-		return 0, status.Errorf(codes.OutOfRange, "a volume of %d bytes cannot be made", bytes)
-	}
-	bytes = max(rounded(bytes), smallestSize)
-	if r.Limit > 0 && bytes > r.Limit {
-		return 0, status.Errorf(codes.OutOfRange,
-			"the smallest volume that fits has %s, which is above the limit of %s",
-			backend.Bytes(bytes), backend.Bytes(r.Limit))
-	}
-	return bytes, nil
+	return backend.SizeFor(r, mib, smallestSize)
 }
-
-func rounded(bytes int64) int64 { return (bytes + mib - 1) / mib * mib }

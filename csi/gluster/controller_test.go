@@ -59,7 +59,7 @@ func testCreate(t *testing.T, w *world) {
 		says    []string
 	}{
 		{name: "whole", request: request("a", 2*gib), bytes: 2 * gib},
-		{name: "no size", request: request("b", 0), bytes: defaultSize},
+		{name: "no size", request: request("b", 0), bytes: backend.DefaultSize},
 		{name: "one byte", request: request("c", 1), bytes: smallestSize},
 		{name: "rounded up", request: request("d", gib+1), bytes: gib + mib},
 		{name: "a name that the API does not take", request: request("E.e", gib), bytes: gib},

@@ -21,7 +21,7 @@ func (c *Controller) Grow(ctx context.Context, _ backend.Secrets, h backend.Hand
 	}
 	ctx, cancel := early(ctx)
 	defer cancel()
-	wanted := rounded(bytes)
+	wanted := backend.RoundUp(bytes, mib)
 	v, err := change(ctx, holdfast, h, func(v *api.Volume) error {
 		if err := own(v, h.Cluster); err != nil {
 			return status.Errorf(codes.FailedPrecondition, "%v; raise its size yourself", err)

@@ -133,7 +133,7 @@ func (b *bed) nothingOn(h *hosts.Host) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	out, err := h.Try(ctx, "sh", "-c", `find /var/lib/holdfast/csi -mindepth 1 -not -name processes 2>/dev/null
-		pgrep -af '^glusterfs --no-daemon'; grep fuse.glusterfs /proc/self/mounts; true`)
+		pgrep -af '[g]lusterfs --no-daemon'; grep fuse.glusterfs /proc/self/mounts; true`)
 	if err != nil || out != "" {
 		b.t.Errorf("%s: left: %s %v", h.Name, out, err)
 	}

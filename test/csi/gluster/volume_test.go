@@ -84,7 +84,7 @@ func (v *volume) full(t *testing.T) {
 // mounted again.
 func (v *volume) clientKilled(t *testing.T) {
 	sum := v.fill(1, "kept", 4)
-	v.Lab.Host(1).Run(t, t.Context(), "pkill", "-9", "-f", "^glusterfs --no-daemon")
+	v.Lab.Host(1).Run(t, t.Context(), "pkill", "-9", "-f", "[g]lusterfs --no-daemon")
 	home.Await(t, "the volume's condition to be bad", func() error {
 		if !v.condition("h1").GetAbnormal() {
 			return errors.New("it is good")
