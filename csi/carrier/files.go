@@ -15,19 +15,12 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
-const (
-	// mountName is the directory, in the volume's own, where a process mounts files.
-	mountName = "mount"
-	// unmountedName is a file that is there from before its unmounting.
-	unmountedName = "unmounted"
-)
+// unmountedName is a file, in the volume's own directory, that is there from before its unmounting.
+const unmountedName = "unmounted"
 
-// MountPoint is where the volume's process has to mount the files of the volume.
-func MountPoint(v backend.Volume) string { return filepath.Join(v.Dir, mountName) }
-
-// Mount has a process mount files by FUSE at the volume's MountPoint, and shows them at v.Staging.
-// late is the sentence for files that do not appear in time. command is the process's, and is asked
-// for only when one is to be started.
+// Mount has a process mount files by FUSE at v.Staging, and nowhere else: the kubelet unmounts nothing
+// that is mounted a second time. late is the sentence for files that do not appear in time. command is
+// the process's, with v.Options, and is asked for only when one is to be started.
 func (c *Carriers) Mount(ctx context.Context, v backend.Volume, late string, command func() ([]string, error)) error {
 	mounted, err := disk.IsMounted(v.Staging)
 	if err != nil {
@@ -42,14 +35,10 @@ func (c *Carriers) Mount(ctx context.Context, v backend.Volume, late string, com
 	if err := c.run(ctx, v, command); err != nil {
 		return err
 	}
-	err = c.Await(ctx, v, late, func() (bool, error) { return disk.IsMounted(MountPoint(v)) })
-	if err != nil {
+	if err := c.Await(ctx, v, late, func() (bool, error) { return disk.IsMounted(v.Staging) }); err != nil {
 		return err
 	}
-	if err := answers(ctx, MountPoint(v), late); err != nil {
-		return err
-	}
-	return disk.Bind(MountPoint(v), v.Staging, v.Options)
+	return answers(ctx, v.Staging, late)
 }
 
 // run has the volume's process run. Of one that has ended, nothing is of use any more.
@@ -63,10 +52,7 @@ func (c *Carriers) run(ctx context.Context, v backend.Volume, command func() ([]
 			return err
 		}
 	}
-	if err := disk.Unmount(MountPoint(v)); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(MountPoint(v), 0o750); err != nil {
+	if err := os.MkdirAll(v.Staging, 0o750); err != nil {
 		return err
 	}
 	if err := atomicfile.Remove(filepath.Join(v.Dir, unmountedName)); err != nil {
@@ -76,7 +62,7 @@ func (c *Carriers) run(ctx context.Context, v backend.Volume, command func() ([]
 	if err != nil {
 		return err
 	}
-	return c.Start(ctx, v, args...)
+	return c.start(ctx, v, args, v.Dir, filepath.Dir(v.Staging))
 }
 
 // answers waits until a filesystem answers, which may hang in the kernel.
@@ -100,10 +86,7 @@ func answers(ctx context.Context, dir, late string) error {
 // Unmount undoes Mount. What is mounted goes first: the process then writes what it holds, and ends.
 // Until it has ended it is not stopped, and Unmount fails where that is not in time.
 func (c *Carriers) Unmount(ctx context.Context, v backend.Volume) error {
-	if err := disk.Unmount(v.Staging); err != nil {
-		return err
-	}
-	mounted, err := disk.IsMounted(MountPoint(v))
+	mounted, err := disk.IsMounted(v.Staging)
 	if err != nil {
 		return err
 	}
@@ -112,7 +95,7 @@ func (c *Carriers) Unmount(ctx context.Context, v backend.Volume) error {
 		if err := atomicfile.Write(filepath.Join(v.Dir, unmountedName), nil, 0o600); err != nil {
 			return err
 		}
-		if err := disk.Unmount(MountPoint(v)); err != nil {
+		if err := disk.Unmount(v.Staging); err != nil {
 			return err
 		}
 	}
@@ -121,10 +104,7 @@ func (c *Carriers) Unmount(ctx context.Context, v backend.Volume) error {
 			return err
 		}
 	}
-	if err := c.Stop(ctx, v); err != nil {
-		return err
-	}
-	return disk.Remove(MountPoint(v))
+	return c.Stop(ctx, v)
 }
 
 // awaitEnd waits until the volume's process has ended.

@@ -28,7 +28,8 @@ const (
 )
 
 // conf is the configuration of a volume's process. After client_mount_timeout it ends when the
-// cluster does not answer.
+// cluster does not answer. The kernel checks permissions: in a pod, ceph-fuse cannot look up the groups
+// of the processes of other pods.
 const conf = `[global]
 fsid = FSID
 mon_host = MONHOST
@@ -38,6 +39,8 @@ log_to_stderr = true
 admin_socket =
 [client]
 client_mount_timeout = 30
+fuse_default_permissions = true
+fuse_set_user_groups = false
 `
 
 // Node has subvolumes appear on this node.
@@ -86,10 +89,13 @@ func commandOf(v backend.Volume, fs string) ([]string, error) {
 			return nil, err
 		}
 	}
-	return []string{
+	command := []string{
 		program, "-f", "--conf", path(confName), "-n", user, "--client_fs", fs, "-r", v.Context[contextPath],
-		carrier.MountPoint(v),
-	}, nil
+	}
+	if len(v.Options) > 0 {
+		command = append(command, "-o", strings.Join(v.Options, ","))
+	}
+	return append(command, v.Staging), nil
 }
 
 // Unstage implements backend.Node.

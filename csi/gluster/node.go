@@ -47,7 +47,10 @@ func commandOf(v backend.Volume) []string {
 	for server := range strings.SplitSeq(v.Context[contextServers], ",") {
 		command = append(command, "--volfile-server="+server)
 	}
-	return append(command, "--volfile-id=/"+v.Context[contextVolume], carrier.MountPoint(v))
+	if len(v.Options) > 0 {
+		command = append(command, "--fuse-mountopts="+strings.Join(v.Options, ","))
+	}
+	return append(command, "--volfile-id=/"+v.Context[contextVolume], v.Staging)
 }
 
 // Unstage implements backend.Node.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -168,5 +169,41 @@ func TestCephFS_unsynced(t *testing.T) {
 func TestCephFS_nodeIsKilledAtEachStep(t *testing.T) {
 	d := newFSDriver(t)
 	d.killedAtEach(20)
+	d.noSubvolume()
+}
+
+// TestCephFS_permissions shows that who uses a volume may do what their groups may, and that a volume
+// for readers is for readers.
+func TestCephFS_permissions(t *testing.T) {
+	d := newFSDriver(t)
+	n1 := d.node("n1")
+	v := d.create("pvc-1", 100*mib)
+	v.capability = everywhere
+	d.must(v.publish("n1"), v.mount(n1))
+	v.fill("data", mib)
+	d.must(os.Chown(v.target(), 0, 4711), os.Chmod(v.target(), 0o770), os.Chmod(d.dir, 0o755))
+	as := func(groups ...uint32) error {
+		cmd := exec.CommandContext(t.Context(), "touch", filepath.Join(v.target(), "file"))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1000, Gid: 1000, Groups: groups}}
+		return cmd.Run()
+	}
+	if err := as(4711); err != nil {
+		t.Errorf("a member of the group: %v", err)
+	}
+	if err := as(4712); err == nil {
+		t.Error("somebody who is not of the group may write")
+	}
+	d.must(v.unmount(n1), v.unpublish("n1"))
+
+	v.capability = &csi.VolumeCapability{AccessType: writer.AccessType, AccessMode: &csi.VolumeCapability_AccessMode{
+		Mode: csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}}
+	d.must(v.publish("n1"), v.mount(n1))
+	if _, err := os.ReadFile(filepath.Join(v.target(), "data")); err != nil {
+		t.Errorf("a reader: %v", err)
+	}
+	if err := os.Remove(filepath.Join(v.target(), "data")); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("a reader removes a file: %v", err)
+	}
+	d.must(v.unmount(n1), v.unpublish("n1"), v.delete())
 	d.noSubvolume()
 }
