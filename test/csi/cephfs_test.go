@@ -27,7 +27,7 @@ func newFSDriver(t *testing.T) *driver {
 	t.Helper()
 	d := newDriverOf(t)
 	d.ceph.Filesystem(fsName)
-	d.provisioner = d.secret("csi-provisioner", "mon", "allow r", "mgr", "allow rw")
+	d.provisioner = d.secret("csi-provisioner", "mon", "allow r", "mgr", "allow module volumes rw")
 	d.user = d.secret("csi-node", "mon", "allow r fsname="+fsName,
 		"mds", "allow rw fsname="+fsName+" path="+cephfs.GroupPath, "osd", "allow rw tag cephfs data="+fsName)
 	d.parameters = map[string]string{"backend": cephfs.Name, cephfs.ParameterFilesystem: fsName}

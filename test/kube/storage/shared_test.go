@@ -22,7 +22,7 @@ spec: {cluster: ceph, deletionPolicy: Wipe}
 apiVersion: holdfast.io/v1alpha1
 kind: Client
 metadata: {name: csi-provisioner}
-spec: {cluster: ceph, caps: {mon: allow r, mgr: allow rw}}
+spec: {cluster: ceph, caps: {mon: allow r, mgr: allow module volumes rw}}
 ---
 apiVersion: holdfast.io/v1alpha1
 kind: Client
