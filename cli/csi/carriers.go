@@ -56,6 +56,7 @@ func carriersOf(
 	r, err := pod.New(ctx, pod.Config{
 		REST: config, Dir: dir, Node: node, Image: image, PullPolicy: corev1.PullPolicy(os.Getenv(pullVariable)),
 		ManagedBy: managedBy, Namespace: volumesNamespace, Log: log,
+		HostPID: true, // a client asks /proc for the groups of whoever reads or writes
 	})
 	if err != nil {
 		return nil, nil, err

@@ -102,8 +102,8 @@ spec:
   resources: {requests: {storage: 128Mi}}
 `
 
-// sharingPods are on two nodes. Each writes a file, and is Ready while it reads one that the other
-// has written in the last ten seconds.
+// sharingPods are on two nodes. Each writes a file, which its group may, and is Ready while it reads
+// one that the other has written in the last ten seconds.
 const sharingPods = `
 apiVersion: apps/v1
 kind: Deployment
@@ -115,6 +115,7 @@ spec:
     metadata: {labels: {app: sharing}}
     spec:
       terminationGracePeriodSeconds: 2
+      securityContext: {runAsUser: 1000, runAsGroup: 1000, fsGroup: 4711}
       affinity:
         podAntiAffinity:
           requiredDuringSchedulingIgnoredDuringExecution:
