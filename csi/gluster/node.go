@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -47,8 +48,12 @@ func commandOf(v backend.Volume) []string {
 	for server := range strings.SplitSeq(v.Context[contextServers], ",") {
 		command = append(command, "--volfile-server="+server)
 	}
-	if len(v.Options) > 0 {
-		command = append(command, "--fuse-mountopts="+strings.Join(v.Options, ","))
+	options := slices.DeleteFunc(slices.Clone(v.Options), func(o string) bool { return o == "ro" })
+	if len(options) < len(v.Options) {
+		command = append(command, "--read-only")
+	}
+	if len(options) > 0 {
+		command = append(command, "--fuse-mountopts="+strings.Join(options, ","))
 	}
 	return append(command, "--volfile-id=/"+v.Context[contextVolume], v.Staging)
 }
