@@ -43,7 +43,7 @@ type bed struct {
 const cluster = `apiVersion: holdfast.io/v1alpha1
 kind: StorageCluster
 metadata: {name: gluster}
-spec: {type: glusterfs, deletionPolicy: Wipe, interval: 2s, glusterfs: {options: {network.ping-timeout: "10"}}}
+spec: {type: glusterfs, deletionPolicy: Wipe, interval: 1s, glusterfs: {options: {network.ping-timeout: "10"}}}
 `
 
 const storageNode = `---
@@ -61,6 +61,7 @@ spec:
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	tier.Full(t)
+	binary := program(t)
 	lab := hosts.New(t, hosts.Options{Count: 3, Disks: 1, DiskSize: 4 << 30})
 	b := &bed{
 		Home: home.Start(t, lab, binary), t: t,
@@ -88,6 +89,19 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
+// program is the one that 'make build' has made.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../../bin/holdfast")
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Fatalf("there is no program: run 'make build' first: %v", err)
+	}
+	return path
+}
+
 // path is that of a file which all hosts and the test see.
 func (b *bed) path(name string) string { return filepath.Join(b.Lab.Dir, name) }
 
@@ -95,7 +109,7 @@ func (b *bed) path(name string) string { return filepath.Join(b.Lab.Dir, name) }
 func (b *bed) run(number int, name string, args ...string) {
 	b.t.Helper()
 	h := b.Lab.Host(number)
-	cmd := h.Command(context.Background(), binary, args...)
+	cmd := h.Command(context.Background(), b.Binary, args...)
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+b.path("kubeconfig"))
 	b.processes[name] = h.Launch(b.t, "csi-"+name, cmd)
 }
