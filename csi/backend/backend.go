@@ -54,13 +54,9 @@ type Attachment struct {
 
 // Alone says whether no other node may have the volume at the same time.
 func (a Attachment) Alone() bool {
-	switch a.Mode {
-	case csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
-		csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER,
-		csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:
-		return false
-	}
-	return true
+	return a.Mode != csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY &&
+		a.Mode != csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER &&
+		a.Mode != csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 }
 
 // IsReadOnly says whether users of a mode of access can read alone.

@@ -55,7 +55,7 @@ func await(
 	}
 	defer changes.Stop()
 	v, done, err := until(ctx, c, h, changes.ResultChan(), holds)
-	if err != nil || done {
+	if done || err != nil && ctx.Err() == nil {
 		return v, err
 	}
 	return nil, late(context.WithoutCancel(ctx), c, h, v)
@@ -87,9 +87,6 @@ func until(
 				v = changed
 			}
 		}
-	}
-	if ctx.Err() != nil {
-		return v, false, nil
 	}
 	return v, false, err
 }

@@ -22,7 +22,7 @@ func (c *Controller) Grow(ctx context.Context, _ backend.Secrets, h backend.Hand
 	ctx, cancel := early(ctx)
 	defer cancel()
 	wanted := backend.RoundUp(bytes, mib)
-	v, err := change(ctx, holdfast, h, func(v *api.Volume) error {
+	_, err = change(ctx, holdfast, h, func(v *api.Volume) error {
 		if err := own(v, h.Cluster); err != nil {
 			return status.Errorf(codes.FailedPrecondition, "%v; raise its size yourself", err)
 		}
@@ -34,7 +34,7 @@ func (c *Controller) Grow(ctx context.Context, _ backend.Secrets, h backend.Hand
 	if err != nil {
 		return 0, err
 	}
-	v, err = await(ctx, holdfast, h, func(v *api.Volume) (bool, error) {
+	v, err := await(ctx, holdfast, h, func(v *api.Volume) (bool, error) {
 		if v == nil {
 			return false, missing(h)
 		}
