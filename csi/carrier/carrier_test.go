@@ -3,6 +3,9 @@ package carrier
 import (
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/holdfast-storage/holdfast/csi/backend"
 )
 
@@ -15,5 +18,14 @@ func TestName(t *testing.T) {
 	}
 	if most := 63; len(n1.Name(v)) > most {
 		t.Errorf("%s has more than %d letters", n1.Name(v), most)
+	}
+}
+
+func TestNeedFUSE(t *testing.T) {
+	if err := needFUSE(t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	if err := needFUSE(t.TempDir() + "/fuse"); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("got %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -32,6 +33,9 @@ func (c *Carriers) Mount(ctx context.Context, v backend.Volume, late string, com
 		}
 		return answers(ctx, v.Staging, late)
 	}
+	if err := needFUSE(fuseDevice); err != nil {
+		return err
+	}
 	if err := c.run(ctx, v, command); err != nil {
 		return err
 	}
@@ -39,6 +43,18 @@ func (c *Carriers) Mount(ctx context.Context, v backend.Volume, late string, com
 		return err
 	}
 	return answers(ctx, v.Staging, late)
+}
+
+// fuseDevice is what programs mount files by.
+const fuseDevice = "/dev/fuse"
+
+// needFUSE fails on a node without FUSE.
+func needFUSE(device string) error {
+	_, err := os.Stat(device)
+	if errors.Is(err, os.ErrNotExist) {
+		return status.Errorf(codes.FailedPrecondition, "this node has no %s; load the kernel module fuse", device)
+	}
+	return err
 }
 
 // run has the volume's process run. Of one that has ended, nothing is of use any more.

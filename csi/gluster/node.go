@@ -39,7 +39,12 @@ func (n *Node) Stage(ctx context.Context, v backend.Volume) error {
 	}
 	late := "the servers " + v.Context[contextServers] + " of GlusterFS do not answer for volume " + v.Handle.Name +
 		"; see whether the cluster is ONLINE"
-	return n.Carriers.Mount(ctx, v, late, func() ([]string, error) { return commandOf(v), nil })
+	err := n.Carriers.Mount(ctx, v, late, func() ([]string, error) { return commandOf(v), nil })
+	if status.Code(err) == codes.Unavailable { // the client has ended, and its last words say little
+		return status.Errorf(codes.Unavailable, "the servers %s of GlusterFS do not give volume %s: %s",
+			v.Context[contextServers], v.Handle.Name, status.Convert(err).Message())
+	}
+	return err
 }
 
 // commandOf is the command of a volume's client. Each server can tell it where the bricks are.
