@@ -53,18 +53,20 @@ func (c *Carriers) Name(v backend.Volume) string {
 // Start starts the volume's process, which is never started again by itself. Mounts that it makes
 // in the volume's directory appear on the node.
 func (c *Carriers) Start(ctx context.Context, v backend.Volume, command ...string) error {
-	return c.start(ctx, v, command, v.Dir)
+	return c.start(ctx, v, stopTimeout, command, v.Dir)
 }
 
 // start starts the volume's process. Mounts that it makes in the directories appear on the node.
-func (c *Carriers) start(ctx context.Context, v backend.Volume, command []string, dirs ...string) error {
+func (c *Carriers) start(
+	ctx context.Context, v backend.Volume, timeout time.Duration, command []string, dirs ...string,
+) error {
 	needs := runtime.Needs{Privileged: true}
 	for _, dir := range dirs {
 		needs.Directories = append(needs.Directories, runtime.Directory{Path: dir, Mounts: runtime.MountsBoth})
 	}
 	p := runtime.Process{
 		Name: c.Name(v), Command: command, Dir: v.Dir, LogFile: filepath.Join(v.Dir, logName),
-		StopTimeout: stopTimeout, Once: true, Needs: needs,
+		StopTimeout: timeout, Once: true, Needs: needs,
 	}
 	if c.Owner != nil {
 		p.Of = c.Owner(v, p.Name)

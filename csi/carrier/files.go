@@ -13,11 +13,15 @@ import (
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
 	"github.com/holdfast-storage/holdfast/csi/disk"
-	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
-// unmountedName is a file, in the volume's own directory, that is there from before its unmounting.
-const unmountedName = "unmounted"
+const (
+	// endTimeout is how long a process may take to end by itself when its files are unmounted.
+	endTimeout = 10 * time.Second
+	// flushTimeout is how long it may take then to write what it holds, when it is asked to end. Where
+	// the cluster does not answer, that is long.
+	flushTimeout = time.Hour
+)
 
 // Mount has a process mount files by FUSE at v.Staging, and nowhere else: the kubelet unmounts nothing
 // that is mounted a second time. late is the sentence for files that do not appear in time. command is
@@ -71,14 +75,11 @@ func (c *Carriers) run(ctx context.Context, v backend.Volume, command func() ([]
 	if err := os.MkdirAll(v.Staging, 0o750); err != nil {
 		return err
 	}
-	if err := atomicfile.Remove(filepath.Join(v.Dir, unmountedName)); err != nil {
-		return err
-	}
 	args, err := command()
 	if err != nil {
 		return err
 	}
-	return c.start(ctx, v, args, v.Dir, filepath.Dir(v.Staging))
+	return c.start(ctx, v, flushTimeout, args, v.Dir, filepath.Dir(v.Staging))
 }
 
 // answers waits until a filesystem answers, which may hang in the kernel.
@@ -99,41 +100,39 @@ func answers(ctx context.Context, dir, late string) error {
 	}
 }
 
-// Unmount undoes Mount. What is mounted goes first: the process then writes what it holds, and ends.
-// Until it has ended it is not stopped, and Unmount fails where that is not in time.
+// Unmount undoes Mount. What is mounted goes first: the process then writes what it holds, and ends. It
+// does not end by itself where another mount namespace has a copy of the mount.
 func (c *Carriers) Unmount(ctx context.Context, v backend.Volume) error {
 	mounted, err := disk.IsMounted(v.Staging)
 	if err != nil {
 		return err
 	}
 	if mounted {
-		// A call after one that was cut off has to know that the process may hold something.
-		if err := atomicfile.Write(filepath.Join(v.Dir, unmountedName), nil, 0o600); err != nil {
-			return err
-		}
 		if err := disk.Unmount(v.Staging); err != nil {
 			return err
 		}
+		c.awaitEnd(ctx, v)
 	}
-	if _, err := os.Stat(filepath.Join(v.Dir, unmountedName)); err == nil {
-		if err := c.awaitEnd(ctx, v); err != nil {
-			return err
-		}
+	err = c.Stop(ctx, v)
+	if err != nil && ctx.Err() != nil {
+		return status.Errorf(codes.DeadlineExceeded,
+			"the process %s that carries the volume still writes what it holds; see whether the storage cluster "+
+				"is online; ending the process loses that", c.Name(v))
 	}
-	return c.Stop(ctx, v)
+	return err
 }
 
-// awaitEnd waits until the volume's process has ended.
-func (c *Carriers) awaitEnd(ctx context.Context, v backend.Volume) error {
+// awaitEnd gives the volume's process time to end by itself.
+func (c *Carriers) awaitEnd(ctx context.Context, v backend.Volume) {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
 	for {
 		if s, known := c.Runtime.State(c.Name(v)); !known || !s.Running {
-			return nil
+			return
 		}
 		select {
 		case <-ctx.Done():
-			return status.Errorf(codes.DeadlineExceeded,
-				"the process %s that carries the volume still writes what it holds; see whether the storage cluster "+
-					"is online; ending the process loses that", c.Name(v))
+			return
 		case <-time.After(lookEvery):
 		}
 	}
