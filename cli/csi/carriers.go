@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/agent/runtime/pod"
 	"github.com/holdfast-storage/holdfast/csi/backend"
-	"github.com/holdfast-storage/holdfast/csi/rbd"
+	"github.com/holdfast-storage/holdfast/csi/carrier"
 )
 
 // The pods that carry volumes: their namespace, and the label that tells them from pods of daemons.
@@ -29,21 +29,17 @@ const (
 	pullVariable  = "HOLDFAST_IMAGE_PULL_POLICY"
 )
 
-// owner says whose a volume's process is.
-type owner = func(v backend.Volume, process string) runtime.Owner
-
-// carrier is a rbd.Carriers that is closed when the driver ends.
-type carrier interface {
-	rbd.Carriers
-	Close() error
-}
-
-// carriersOf returns what runs the processes that carry volumes.
-func carriersOf(ctx context.Context, h Home, node, dir string, log *slog.Logger) (carrier, owner, error) {
+// carriersOf returns what runs the processes that carry volumes; done is for when the driver ends.
+func carriersOf(
+	ctx context.Context, h Home, node, dir string, log *slog.Logger,
+) (c *carrier.Carriers, done func() error, err error) {
 	image := os.Getenv(imageVariable)
 	if image == "" {
 		r, err := detached.New(detached.Config{Dir: dir, Log: log})
-		return r, nil, err
+		if err != nil {
+			return nil, nil, err
+		}
+		return &carrier.Carriers{Runtime: r}, r.Close, nil
 	}
 	config, err := h.REST()
 	if err != nil {
@@ -60,12 +56,16 @@ func carriersOf(ctx context.Context, h Home, node, dir string, log *slog.Logger)
 	r, err := pod.New(ctx, pod.Config{
 		REST: config, Dir: dir, Node: node, Image: image, PullPolicy: corev1.PullPolicy(os.Getenv(pullVariable)),
 		ManagedBy: managedBy, Namespace: volumesNamespace, Log: log,
+		HostPID: true, // a client asks /proc for the groups of whoever reads or writes
 	})
-	return r, ofNode(string(own.UID)), err
+	if err != nil {
+		return nil, nil, err
+	}
+	return &carrier.Carriers{Runtime: r, Node: node, Owner: ofNode(string(own.UID))}, r.Close, nil
 }
 
 // ofNode has pods of volumes go with the Node.
-func ofNode(uid string) owner {
+func ofNode(uid string) func(v backend.Volume, process string) runtime.Owner {
 	return func(v backend.Volume, process string) runtime.Owner {
 		return runtime.Owner{
 			Namespace: volumesNamespace, Name: process, UID: uid, Node: true,

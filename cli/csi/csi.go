@@ -10,15 +10,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/cephfs"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/csi/controller"
+	"github.com/holdfast-storage/holdfast/csi/gluster"
 	"github.com/holdfast-storage/holdfast/csi/node"
 	"github.com/holdfast-storage/holdfast/csi/rbd"
 	"github.com/holdfast-storage/holdfast/csi/server"
@@ -28,7 +33,7 @@ import (
 const socketDir = "/var/lib/kubelet/plugins/" + backend.DriverName
 
 // Backends are the names of the back ends that the driver has.
-func Backends() []string { return []string{rbd.Name} }
+func Backends() []string { return []string{rbd.Name, cephfs.Name, gluster.Name} }
 
 // Home is what the commands take from the command line that they are part of.
 type Home struct {
@@ -36,6 +41,17 @@ type Home struct {
 	Log func() *slog.Logger
 	// REST says how to reach the API of Kubernetes.
 	REST func() (*rest.Config, error)
+}
+
+// api returns what connects to the API of Holdfast when it is first used.
+func (h Home) api() func() (client.WithWatch, error) {
+	return sync.OnceValues(func() (client.WithWatch, error) {
+		config, err := h.REST()
+		if err != nil {
+			return nil, err
+		}
+		return gluster.Connect(config)
+	})
 }
 
 // New returns the command csi.
@@ -52,8 +68,9 @@ func newController(h Home) *cobra.Command {
 		Use:   "controller",
 		Short: "Make, attach, grow and delete volumes",
 		Long: `Serves the controller part of the CSI driver holdfast.io on a socket until it is stopped, for the sidecars
-of the same pod. It keeps no state: the keys come with each call, from the Secrets that a StorageClass names. While a
-cluster is OFFLINE, claims of its classes wait, and say why.`,
+of the same pod. It keeps no state: the keys come with each call, from the Secrets that a StorageClass names. Volumes of
+GlusterFS it declares as Volumes, by the API of Holdfast. While a cluster is OFFLINE, claims of its classes wait, and
+say why.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			nodes, err := nodesOf(names, h.REST)
@@ -64,11 +81,12 @@ cluster is OFFLINE, claims of its classes wait, and say why.`,
 			if err != nil {
 				return err
 			}
-			clients := &rbd.Clients{}
+			clients := &conn.Clients{}
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Log: h.Log(), Controller: controller.New(nodes,
-					&rbd.Controller{Clients: clients}).WithClusters(clusters),
+					&rbd.Controller{Clients: clients}, &cephfs.Controller{Clients: clients},
+					&gluster.Controller{API: h.api()}).WithClusters(clusters),
 			})
 		},
 	}
@@ -95,18 +113,20 @@ container, and else processes of this machine.`,
 				return err
 			}
 			log := h.Log()
-			carriers, owner, err := carriersOf(cmd.Context(), h, name, filepath.Join(dir, "processes"), log)
+			carriers, done, err := carriersOf(cmd.Context(), h, name, filepath.Join(dir, "processes"), log)
 			if err != nil {
 				return err
 			}
-			defer func() { _ = carriers.Close() }() // the processes go on, and the next run adopts them
-			clients := &rbd.Clients{}
+			defer func() { _ = done() }() // the processes go on, and the next run adopts them
+			clients := &conn.Clients{}
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Registration: registration, Log: log,
 				Node: node.New(node.Config{
-					Name: name, Dir: dir, Backends: []backend.Node{&rbd.Node{Clients: clients,
-						Carriers: carriers, Owner: owner}},
+					Name: name, Dir: dir, Backends: []backend.Node{
+						&rbd.Node{Clients: clients, Carriers: carriers},
+						&cephfs.Node{Clients: clients, Carriers: carriers}, &gluster.Node{Carriers: carriers},
+					},
 				}),
 			})
 		},

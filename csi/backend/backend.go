@@ -29,7 +29,7 @@ type Controller interface {
 	// Find fails with NotFound where there is no such volume.
 	Find(ctx context.Context, secrets Secrets, h Handle) error
 	// Publish gives a volume to a node, and returns how the node reaches it now.
-	Publish(ctx context.Context, secrets Secrets, h Handle, node string) (map[string]string, error)
+	Publish(ctx context.Context, secrets Secrets, h Handle, a Attachment) (map[string]string, error)
 	// Unpublish takes a volume from a node, or from each one if node is empty.
 	Unpublish(ctx context.Context, secrets Secrets, h Handle, node string) error
 	// Grow makes a volume at least as large as bytes, and returns its size.
@@ -44,6 +44,25 @@ type Request struct {
 	Bytes, Limit int64
 	// Parameters are the class's.
 	Parameters map[string]string
+}
+
+// Attachment is the use of a volume on a node.
+type Attachment struct {
+	Node string
+	Mode csi.VolumeCapability_AccessMode_Mode
+}
+
+// Alone says whether no other node may have the volume at the same time.
+func (a Attachment) Alone() bool {
+	return a.Mode != csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY &&
+		a.Mode != csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER &&
+		a.Mode != csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+}
+
+// IsReadOnly says whether users of a mode of access can read alone.
+func IsReadOnly(mode csi.VolumeCapability_AccessMode_Mode) bool {
+	return mode == csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY ||
+		mode == csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
 }
 
 // Node has volumes appear on this node. Each method may be called again after it was cut off.

@@ -20,6 +20,8 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/cephfs"
+	"github.com/holdfast-storage/holdfast/csi/gluster"
 	"github.com/holdfast-storage/holdfast/csi/rbd"
 )
 
@@ -65,7 +67,7 @@ func (b *bed) restart() {
 			return errors.Join(b.count(), then(b, func() error { return c.Delete(ctx, o, opts...) }))
 		},
 	})
-	b.keeper = &keeper{have: b.api, writer: newWriter(counted), backends: []string{rbd.Name, cephfs, glusterfs},
+	b.keeper = &keeper{have: b.api, writer: newWriter(counted), backends: []string{rbd.Name, cephfs.Name, gluster.Name},
 		log: slog.New(slog.NewTextHandler(b.Output(), nil))}
 }
 

@@ -13,18 +13,11 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/cephfs"
 	"github.com/holdfast-storage/holdfast/csi/controller"
+	"github.com/holdfast-storage/holdfast/csi/gluster"
 	"github.com/holdfast-storage/holdfast/csi/rbd"
 )
-
-// The back ends of the driver beside rbd.
-const (
-	cephfs    = "cephfs"
-	glusterfs = "glusterfs"
-)
-
-// parameterFilesystem is the parameter of a class that names the Filesystem.
-const parameterFilesystem = "filesystem"
 
 // source is what a class is made for.
 type source struct {
@@ -102,18 +95,15 @@ func sourceOfPool(p *api.Pool) *source {
 	}
 }
 
-// volumesPath is the directory of a filesystem that has the volumes: the subvolume group csi.
-const volumesPath = "/volumes/csi"
-
 func sourceOfFilesystem(f *api.Filesystem) *source {
 	return &source{
 		kind: "Filesystem", namespace: f.Namespace, name: f.Name, cluster: f.Spec.Cluster, serves: serves(f),
-		parameters: map[string]string{controller.ParameterBackend: cephfs, parameterFilesystem: f.Name},
+		parameters: map[string]string{controller.ParameterBackend: cephfs.Name, cephfs.ParameterFilesystem: f.Name},
 		users: []user{
-			{"csi-cephfs-provisioner-", api.ClientCaps{"mon": "allow r", "mgr": "allow rw"}, ofController},
+			{"csi-cephfs-provisioner-", api.ClientCaps{"mon": "allow r", "mgr": "allow module volumes rw"}, ofController},
 			{"csi-cephfs-node-", api.ClientCaps{
 				"mon": api.ClientCap("allow r fsname=" + f.Name),
-				"mds": api.ClientCap("allow rw fsname=" + f.Name + " path=" + volumesPath),
+				"mds": api.ClientCap("allow rw fsname=" + f.Name + " path=" + cephfs.GroupPath),
 				"osd": api.ClientCap("allow rw tag cephfs data=" + f.Name),
 			}, ofNode},
 		},
@@ -123,7 +113,7 @@ func sourceOfFilesystem(f *api.Filesystem) *source {
 func sourceOfGlusterFS(c *api.StorageCluster) *source {
 	return &source{
 		kind: "StorageCluster", namespace: c.Namespace, name: c.Name, cluster: c.Name, serves: true,
-		parameters: map[string]string{controller.ParameterBackend: glusterfs},
+		parameters: map[string]string{controller.ParameterBackend: gluster.Name},
 	}
 }
 

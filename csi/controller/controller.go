@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -17,8 +18,8 @@ import (
 	"github.com/holdfast-storage/holdfast/csi/turn"
 )
 
-// ParameterBackend is the parameter of a class that names the back end. It may be missing where
-// there is one.
+// ParameterBackend is the parameter of a class that names the back end. A class without it means the
+// first.
 const ParameterBackend = "backend"
 
 // Nodes says which nodes there are.
@@ -31,14 +32,15 @@ type Server struct {
 	csi.UnimplementedControllerServer
 
 	nodes    Nodes
+	first    string
 	backends map[string]backend.Controller
 	turns    turn.Turns
 	clusters Clusters
 }
 
-// New returns the service for some back ends.
+// New returns the service for some back ends, of which there is at least one.
 func New(nodes Nodes, backends ...backend.Controller) *Server {
-	s := &Server{nodes: nodes, backends: map[string]backend.Controller{}}
+	s := &Server{nodes: nodes, first: backends[0].Name(), backends: map[string]backend.Controller{}}
 	for _, b := range backends {
 		s.backends[b.Name()] = b
 	}
@@ -65,12 +67,7 @@ func (s *Server) ControllerGetCapabilities(
 
 // named returns the back end of a class.
 func (s *Server) named(parameters map[string]string) (backend.Controller, error) {
-	name := parameters[ParameterBackend]
-	if name == "" && len(s.backends) == 1 {
-		for _, b := range s.backends {
-			return b, nil
-		}
-	}
+	name := cmp.Or(parameters[ParameterBackend], s.first)
 	if b := s.backends[name]; b != nil {
 		return b, nil
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-storage/holdfast/csi/backend"
 )
 
 // ControllerPublishVolume gives a volume to a node.
@@ -38,7 +40,9 @@ func (s *Server) ControllerPublishVolume(
 	}
 	answer := &csi.ControllerPublishVolumeResponse{}
 	err = s.turns.Do(ctx, h.Name, func() error {
-		answer.PublishContext, err = b.Publish(ctx, r.GetSecrets(), h, r.GetNodeId())
+		answer.PublishContext, err = b.Publish(ctx, r.GetSecrets(), h, backend.Attachment{
+			Node: r.GetNodeId(), Mode: r.GetVolumeCapability().GetAccessMode().GetMode(),
+		})
 		return err
 	})
 	if err != nil {

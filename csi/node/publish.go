@@ -137,12 +137,15 @@ func stat(ctx context.Context, path string) (usage []*csi.VolumeUsage, problem s
 
 func usageOf(s unix.Statfs_t) []*csi.VolumeUsage {
 	block := s.Bsize
-	return []*csi.VolumeUsage{
-		{
-			Unit: csi.VolumeUsage_BYTES, Total: int64(s.Blocks) * block,
-			Available: int64(s.Bavail) * block, Used: int64(s.Blocks-s.Bfree) * block,
-		},
-		{Unit: csi.VolumeUsage_INODES, Total: int64(s.Files), Available: int64(s.Ffree),
-			Used: int64(s.Files - s.Ffree)},
+	usage := []*csi.VolumeUsage{{
+		Unit: csi.VolumeUsage_BYTES, Total: int64(s.Blocks) * block,
+		Available: int64(s.Bavail) * block, Used: int64(s.Blocks-s.Bfree) * block,
+	}}
+	if s.Ffree > s.Files { // CephFS has no limit of files, and says that all numbers are free
+		return usage
 	}
+	return append(usage, &csi.VolumeUsage{
+		Unit: csi.VolumeUsage_INODES, Total: int64(s.Files), Available: int64(s.Ffree),
+		Used: int64(s.Files - s.Ffree),
+	})
 }

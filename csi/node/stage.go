@@ -30,13 +30,22 @@ func (s *Server) NodeStageVolume(
 	v := backend.Volume{
 		ID: r.GetVolumeId(), Handle: h, Dir: s.dir(r.GetVolumeId()), Staging: r.GetStagingTargetPath(),
 		FSType:  r.GetVolumeCapability().GetMount().GetFsType(),
-		Options: r.GetVolumeCapability().GetMount().GetMountFlags(),
+		Options: optionsOf(r.GetVolumeCapability()),
 		Context: r.GetPublishContext(), Secrets: r.GetSecrets(),
 	}
 	if err := s.turns.Do(ctx, v.ID, func() error { return stage(ctx, b, v) }); err != nil {
 		return nil, err
 	}
 	return &csi.NodeStageVolumeResponse{}, nil
+}
+
+// optionsOf are those of the mount. A volume that is for readers alone is mounted so.
+func optionsOf(c *csi.VolumeCapability) []string {
+	options := c.GetMount().GetMountFlags()
+	if backend.IsReadOnly(c.GetAccessMode().GetMode()) && !slices.Contains(options, "ro") {
+		options = append(slices.Clone(options), "ro")
+	}
+	return options
 }
 
 func stage(ctx context.Context, b backend.Node, v backend.Volume) error {

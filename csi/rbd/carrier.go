@@ -7,13 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/csi/backend"
 	"github.com/holdfast-storage/holdfast/csi/disk"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -25,19 +19,12 @@ const (
 	confName   = "ceph.conf"
 	keyName    = "key"
 	socketName = "qmp"
-	logName    = "log"
 )
-
-// carrierStop is how long a process may take to write what it holds.
-const carrierStop = 20 * time.Second
 
 // daemon is the program that shows an image as a file.
 const daemon = "qemu-storage-daemon"
 
 func file(v backend.Volume) string { return filepath.Join(v.Dir, fileName) }
-
-// processOf is the name of a volume's process.
-func processOf(v backend.Volume) string { return "volume-" + filepath.Base(v.Dir) }
 
 // start starts the volume's process. Of an earlier one nothing may be left.
 func (n *Node) start(ctx context.Context, v backend.Volume) error {
@@ -56,17 +43,7 @@ func (n *Node) start(ctx context.Context, v backend.Volume) error {
 	if err != nil {
 		return err
 	}
-	p := runtime.Process{
-		Name: processOf(v), Command: command, Dir: v.Dir, LogFile: filepath.Join(v.Dir, logName),
-		StopTimeout: carrierStop, Once: true,
-		Needs: runtime.Needs{
-			Privileged: true, Directories: []runtime.Directory{{Path: v.Dir, Mounts: runtime.MountsBoth}},
-		},
-	}
-	if n.Owner != nil {
-		p.Of = n.Owner(v, p.Name)
-	}
-	return n.Carriers.Start(ctx, p)
+	return n.Carriers.Start(ctx, v, command...)
 }
 
 // commandOf is the command of a volume's process. The key is in a file.
@@ -100,29 +77,11 @@ func commandOf(v backend.Volume) ([]string, error) {
 // awaitFile waits until the image's file has the image's size. The kernel keeps the size of a file
 // for a second.
 func (n *Node) awaitFile(ctx context.Context, v backend.Volume, size int64) error {
-	for {
-		info, err := os.Stat(file(v))
-		if err == nil && info.Size() == size {
-			return nil
-		}
-		if s, known := n.Carriers.State(processOf(v)); !known || !s.Running {
-			return status.Errorf(codes.Internal, "%s ended: %s", daemon, lastWords(s))
-		}
-		select {
-		case <-ctx.Done():
-			return status.Errorf(codes.DeadlineExceeded,
-				"%s does not show image %s; see whether the Ceph cluster is online", daemon, v.Handle.Name)
-		case <-time.After(lookEvery):
-		}
-	}
-}
-
-func lastWords(s runtime.State) string {
-	if s.LastExit == nil {
-		return "nothing is known of its end"
-	}
-	lines := strings.Split(strings.TrimSpace(s.LastExit.Log), "\n")
-	return s.LastExit.Reason + ": " + lines[len(lines)-1]
+	late := fmt.Sprintf("%s does not show image %s; see whether the Ceph cluster is online", daemon, v.Handle.Name)
+	return n.Carriers.Await(ctx, v, late, func() (bool, error) {
+		info, err := os.Stat(file(v)) // it is not there at first, and may be broken for a moment
+		return err == nil && info.Size() == size, nil
+	})
 }
 
 // errNoGreeting says that what listens on the socket is not the daemon.

@@ -11,23 +11,17 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
 )
 
-// The parameters of a class.
-const (
-	// ParameterPool is the name of the pool.
-	ParameterPool = "pool"
-	// ParameterOvercommit, set to "true", has volumes be made that are larger than what the pool
-	// has left.
-	ParameterOvercommit = "overcommit"
-)
+// ParameterPool is the parameter of a class that names the pool.
+const ParameterPool = "pool"
 
 // The sizes of volumes, in bytes.
 const (
-	mib         = 1 << 20
-	defaultSize = 1 << 30
+	mib = 1 << 20
 	// smallestSize holds an ext4 filesystem.
 	smallestSize = 16 * mib
 )
@@ -35,7 +29,7 @@ const (
 // Controller makes images.
 type Controller struct {
 	// Clients are the connections to clusters.
-	Clients *Clients
+	Clients *conn.Clients
 }
 
 var _ backend.Controller = (*Controller)(nil)
@@ -57,17 +51,17 @@ func (*Controller) Modes() backend.Modes {
 func (c *Controller) Create(
 	ctx context.Context, secrets backend.Secrets, r backend.Request,
 ) (backend.Handle, int64, error) {
-	bytes, err := sizeFor(r)
+	bytes, err := backend.SizeFor(r, mib, smallestSize)
 	if err != nil {
 		return backend.Handle{}, 0, err
 	}
-	client, done, err := clientOf(c.Clients, secrets)
+	client, done, err := c.Clients.Get(secrets)
 	if err != nil {
 		return backend.Handle{}, 0, err
 	}
 	defer done()
 	name := r.Parameters[ParameterPool]
-	p, found, err := findPool(ctx, client, func(p pool) bool { return p.Name == name })
+	p, found, err := conn.FindPool(ctx, client, func(p conn.Pool) bool { return p.Name == name })
 	if err != nil {
 		return backend.Handle{}, 0, err
 	}
@@ -79,29 +73,11 @@ func (c *Controller) Create(
 		Backend: Name, Cluster: secrets[backend.SecretCluster], Pool: strconv.FormatInt(p.Number, 10), Name: r.Name,
 	}
 	bytes, err = makeOrFind(ctx, rbd.In(client, p.Number), p, r, bytes)
-	return h, bytes, told(err)
-}
-
-// sizeFor is the size of a new image: as asked for, rounded up to what Ceph and filesystems can have.
-func sizeFor(r backend.Request) (int64, error) {
-	bytes := r.Bytes
-	if bytes == 0 {
-		bytes = defaultSize
-		if r.Limit > 0 {
-			bytes = min(bytes, r.Limit/mib*mib)
-		}
-	}
-	bytes = max((bytes+mib-1)/mib*mib, smallestSize)
-	if r.Limit > 0 && bytes > r.Limit {
-		return 0, status.Errorf(codes.OutOfRange,
-			"the smallest volume that fits has %s, which is above the limit of %s",
-			backend.Bytes(bytes), backend.Bytes(r.Limit))
-	}
-	return bytes, nil
+	return h, bytes, conn.Told(err)
 }
 
 // makeOrFind makes an image, or takes the one of this name that an earlier call made.
-func makeOrFind(ctx context.Context, images *rbd.Pool, p pool, r backend.Request, bytes int64) (int64, error) {
+func makeOrFind(ctx context.Context, images *rbd.Pool, p conn.Pool, r backend.Request, bytes int64) (int64, error) {
 	have, err := images.Size(ctx, r.Name)
 	switch {
 	case err == nil && (int64(have) < r.Bytes || r.Limit > 0 && int64(have) > r.Limit):
@@ -112,8 +88,8 @@ func makeOrFind(ctx context.Context, images *rbd.Pool, p pool, r backend.Request
 	case !rbd.IsMissing(err):
 		return 0, err
 	}
-	overcommit := r.Parameters[ParameterOvercommit] == "true"
-	if err := p.hasRoom(bytes); err != nil && !overcommit {
+	overcommit := r.Parameters[conn.ParameterOvercommit] == "true"
+	if err := p.HasRoom(bytes); err != nil && !overcommit {
 		return 0, err
 	}
 	err = images.Create(ctx, r.Name, uint64(bytes))
@@ -137,7 +113,7 @@ func (c *Controller) Delete(ctx context.Context, secrets backend.Secrets, h back
 		return err
 	}
 	defer done()
-	p, found, err := findPool(ctx, client, func(p pool) bool { return strconv.FormatInt(p.Number, 10) == h.Pool })
+	p, found, err := conn.FindPool(ctx, client, isOf(h))
 	if err != nil || !found { // the images have gone with their pool
 		return err
 	}
@@ -154,7 +130,7 @@ func (c *Controller) Delete(ctx context.Context, secrets backend.Secrets, h back
 			"volume %s is open%s; it can be deleted when it is closed", h.Name, by(ctx, images, h.Name))
 	}
 	if err != nil && !rbd.IsMissing(err) {
-		return told(err)
+		return conn.Told(err)
 	}
 	return emptyTrash(ctx, client, images, p.Name, h.Name)
 }
@@ -164,7 +140,7 @@ func (c *Controller) Delete(ctx context.Context, secrets backend.Secrets, h back
 func emptyTrash(ctx context.Context, client rados.Client, images *rbd.Pool, pool, name string) error {
 	trash, err := images.Trash(ctx)
 	if err != nil {
-		return told(err)
+		return conn.Told(err)
 	}
 	for _, t := range trash {
 		if t.Name != name {
@@ -173,7 +149,7 @@ func emptyTrash(ctx context.Context, client rados.Client, images *rbd.Pool, pool
 		_, err := client.Mgr(ctx, map[string]any{"prefix": "rbd task add trash remove",
 			"image_id_spec": pool + "/" + t.ID}, nil)
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
-			return told(err)
+			return conn.Told(err)
 		}
 	}
 	return nil
@@ -197,7 +173,7 @@ func (c *Controller) Find(ctx context.Context, secrets backend.Secrets, h backen
 	}
 	defer done()
 	_, err = images.Size(ctx, h.Name)
-	return told(err)
+	return conn.Told(err)
 }
 
 // Grow implements backend.Controller.
@@ -211,7 +187,7 @@ func (c *Controller) Grow(
 	defer done()
 	size, err := images.Size(ctx, h.Name)
 	if err != nil {
-		return 0, told(err)
+		return 0, conn.Told(err)
 	}
 	have, wanted := int64(size), (bytes+mib-1)/mib*mib
 	if wanted <= have {
@@ -219,14 +195,14 @@ func (c *Controller) Grow(
 	}
 	overcommit, err := images.Note(ctx, h.Name, noteOvercommit)
 	if err != nil {
-		return 0, told(err)
+		return 0, conn.Told(err)
 	}
-	p, _, err := findPool(ctx, client, func(p pool) bool { return strconv.FormatInt(p.Number, 10) == h.Pool })
+	p, _, err := conn.FindPool(ctx, client, isOf(h))
 	if err != nil {
 		return 0, err
 	}
-	if err := p.hasRoom(wanted - have); err != nil && overcommit == "" {
+	if err := p.HasRoom(wanted - have); err != nil && overcommit == "" {
 		return 0, err
 	}
-	return wanted, told(images.Grow(ctx, h.Name, uint64(wanted)))
+	return wanted, conn.Told(images.Grow(ctx, h.Name, uint64(wanted)))
 }

@@ -2,7 +2,6 @@ package rbd
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
 )
@@ -38,7 +38,7 @@ func TestCreate(t *testing.T) {
 		says    []string
 	}{
 		{name: "whole", request: request("a", 2*gib), bytes: 2 * gib},
-		{name: "no size", request: request("a", 0), bytes: defaultSize},
+		{name: "no size", request: request("a", 0), bytes: backend.DefaultSize},
 		{name: "one byte", request: request("a", 1), bytes: smallestSize},
 		{name: "rounded up", request: request("a", gib+1), bytes: gib + mib},
 		{name: "no size fits", request: backend.Request{Name: "a", Bytes: 1, Limit: mib}, code: codes.OutOfRange,
@@ -50,7 +50,7 @@ func TestCreate(t *testing.T) {
 		{
 			name: "overcommitted", bytes: 20 * gib,
 			request: backend.Request{Name: "a", Bytes: 20 * gib,
-				Parameters: map[string]string{ParameterPool: "images", ParameterOvercommit: "true"}},
+				Parameters: map[string]string{ParameterPool: "images", conn.ParameterOvercommit: "true"}},
 		},
 		{name: "no such pool", request: backend.Request{Name: "a",
 			Parameters: map[string]string{ParameterPool: "gone"}}, code: codes.InvalidArgument,
@@ -97,12 +97,12 @@ func TestPublish_isForOneNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		got, err := c.Publish(t.Context(), secrets, h, "n1")
+		got, err := c.Publish(t.Context(), secrets, h, backend.Attachment{Node: "n1"})
 		if err != nil || got[contextPool] != "images" || got[contextMons] != secrets[backend.SecretMons] {
 			t.Errorf("got %v, %v", got, err)
 		}
 	}
-	_, err = c.Publish(t.Context(), secrets, h, "n2")
+	_, err = c.Publish(t.Context(), secrets, h, backend.Attachment{Node: "n2"})
 	wantCode(t, "another node", err, codes.FailedPrecondition)
 	wantCode(t, "delete", c.Delete(t.Context(), secrets, h), codes.FailedPrecondition)
 
@@ -128,7 +128,7 @@ func TestPublish_isForOneNode(t *testing.T) {
 	end()
 	wantCode(t, "delete", c.Delete(t.Context(), secrets, h), codes.OK)
 	wantCode(t, "unpublish what is gone", c.Unpublish(t.Context(), secrets, h, "n1"), codes.OK)
-	_, err = c.Publish(t.Context(), secrets, h, "n1")
+	_, err = c.Publish(t.Context(), secrets, h, backend.Attachment{Node: "n1"})
 	wantCode(t, "publish what is gone", err, codes.NotFound)
 }
 
@@ -193,7 +193,8 @@ func life(t *testing.T, c *Controller) {
 	h := backend.Handle{Backend: Name, Cluster: "c1", Pool: "2", Name: "a"}
 	r := request("a", gib)
 	again("create", func(ctx context.Context) error { _, _, err := c.Create(ctx, secrets, r); return err })
-	again("publish", func(ctx context.Context) error { _, err := c.Publish(ctx, secrets, h, "n1"); return err })
+	on := backend.Attachment{Node: "n1"}
+	again("publish", func(ctx context.Context) error { _, err := c.Publish(ctx, secrets, h, on); return err })
 	again("grow", func(ctx context.Context) error { _, err := c.Grow(ctx, secrets, h, 2*gib); return err })
 	again("unpublish", func(ctx context.Context) error { return c.Unpublish(ctx, secrets, h, "n1") })
 	again("delete", func(ctx context.Context) error { return c.Delete(ctx, secrets, h) })
@@ -213,21 +214,5 @@ func TestCreate_overHalfAnImage(t *testing.T) {
 	})
 	if _, _, err := ceph.controller(t).Create(t.Context(), secrets, request("a", gib)); err != nil || creates != 2 {
 		t.Errorf("%d creates: %v", creates, err)
-	}
-}
-
-func TestTold(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		code codes.Code
-	}{
-		{nil, codes.OK},
-		{errors.Join(rados.ErrNoAnswer), codes.Unavailable},
-		{context.DeadlineExceeded, codes.DeadlineExceeded},
-		{&rados.CommandError{Errno: 2}, codes.NotFound},
-		{&rados.CommandError{Errno: 13}, codes.Internal},
-		{status.Error(codes.OutOfRange, "x"), codes.OutOfRange},
-	} {
-		wantCode(t, "told", told(tt.err), tt.code)
 	}
 }

@@ -9,14 +9,13 @@
 package rbd
 
 import (
-	"context"
-	"errors"
 	"strconv"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
 )
@@ -40,49 +39,22 @@ const (
 	contextPool = "pool"
 )
 
-// clientOf returns the connection that secrets describe; done gives it back.
-func clientOf(c *Clients, secrets backend.Secrets) (client rados.ImageClient, done func(), err error) {
-	if err := secrets.Check(); err != nil {
-		return nil, nil, err
-	}
-	client, done = c.get(rados.Config{
-		FSID: secrets[backend.SecretCluster], MonHost: secrets[backend.SecretMons],
-		Entity: "client." + secrets[backend.SecretUser], Key: secrets[backend.SecretKey],
-	})
-	return client, done, nil
-}
-
 // inPool returns the pool of a volume, and the connection to its cluster.
-func inPool(c *Clients, secrets backend.Secrets, h backend.Handle) (*rbd.Pool, rados.ImageClient, func(), error) {
-	client, done, err := clientOf(c, secrets)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+func inPool(
+	c *conn.Clients, secrets backend.Secrets, h backend.Handle,
+) (*rbd.Pool, rados.ImageClient, func(), error) {
 	number, err := strconv.ParseInt(h.Pool, 10, 64)
-	if err == nil && secrets[backend.SecretCluster] == h.Cluster {
-		return rbd.In(client, number), client, done, nil
-	}
-	done()
 	if err != nil {
 		return nil, nil, nil, status.Errorf(codes.NotFound, "there is no volume %s: it names no pool", h)
 	}
-	return nil, nil, nil, status.Errorf(codes.FailedPrecondition,
-		"volume %s is of the Ceph cluster %s, and the Secret is of the cluster %s; correct the Secret", h,
-		h.Cluster, secrets[backend.SecretCluster])
+	client, done, err := c.For(secrets, h)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return rbd.In(client, number), client, done, nil
 }
 
-// told gives an error of Ceph's its code.
-func told(err error) error {
-	_, has := status.FromError(err)
-	switch {
-	case err == nil || has:
-		return err
-	case errors.Is(err, context.DeadlineExceeded):
-		return status.FromContextError(err).Err()
-	case errors.Is(err, rados.ErrNoAnswer):
-		return status.Errorf(codes.Unavailable, "Ceph does not answer: %v; the call is made again", err)
-	case rbd.IsMissing(err):
-		return status.Errorf(codes.NotFound, "Ceph does not know it: %v", err)
-	}
-	return status.Errorf(codes.Internal, "Ceph refused: %v", err)
+// isOf says whether a pool is that of a volume.
+func isOf(h backend.Handle) func(conn.Pool) bool {
+	return func(p conn.Pool) bool { return strconv.FormatInt(p.Number, 10) == h.Pool }
 }

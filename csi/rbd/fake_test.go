@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd/rbdtest"
 )
@@ -32,7 +33,7 @@ var secrets = backend.Secrets{
 }
 
 func (c *ceph) controller(t *testing.T) *Controller {
-	clients := &Clients{Dial: func(rados.Config) rados.ImageClient { return c }}
+	clients := &conn.Clients{Dial: func(rados.Config) rados.ImageClient { return c }}
 	t.Cleanup(clients.Close)
 	return &Controller{Clients: clients}
 }

@@ -10,8 +10,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/carrier"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/csi/disk"
 	"github.com/holdfast-storage/holdfast/csi/loop"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
@@ -20,21 +21,12 @@ import (
 // lookEvery is how often a condition is looked at that nothing tells of.
 const lookEvery = 50 * time.Millisecond
 
-// Carriers runs the processes that carry volumes. They outlive the driver.
-type Carriers interface {
-	Start(ctx context.Context, p runtime.Process) error
-	Stop(ctx context.Context, name string) error
-	State(name string) (s runtime.State, ok bool)
-}
-
 // Node has images appear on this node.
 type Node struct {
 	// Clients are the connections to clusters.
-	Clients *Clients
+	Clients *conn.Clients
 	// Carriers runs a process for each volume.
-	Carriers Carriers
-	// Owner says whose a volume's process is; nil: nobody's.
-	Owner func(v backend.Volume, process string) runtime.Owner
+	Carriers *carrier.Carriers
 }
 
 var _ backend.Node = (*Node)(nil)
@@ -61,7 +53,7 @@ func (n *Node) Stage(ctx context.Context, v backend.Volume) error {
 	}
 	size, err := images.Size(ctx, v.Handle.Name)
 	if err != nil {
-		return told(err)
+		return conn.Told(err)
 	}
 	fsType, err := disk.Choose(v.FSType, int64(size))
 	if err != nil {
@@ -79,8 +71,8 @@ func (n *Node) Stage(ctx context.Context, v backend.Volume) error {
 
 // carry has the volume's process run, and the image's client noted in the image.
 func (n *Node) carry(ctx context.Context, images *rbd.Pool, v backend.Volume, size int64) error {
-	s, known := n.Carriers.State(processOf(v))
-	if known && (!s.Running || s.Stopping) {
+	known, useful := n.Carriers.Known(v)
+	if known && !useful {
 		if err := n.drop(ctx, v); err != nil { // of a process that ended, nothing is of use any more
 			return err
 		}
@@ -107,13 +99,13 @@ func (n *Node) carry(ctx context.Context, images *rbd.Pool, v backend.Volume, si
 func noteTheClient(ctx context.Context, images *rbd.Pool, v backend.Volume) error {
 	watchers, err := images.Watchers(ctx, v.Handle.Name)
 	if err != nil {
-		return told(err)
+		return conn.Told(err)
 	}
 	if len(watchers) != 1 {
 		return status.Errorf(codes.Unavailable,
 			"image %s has %d clients, and can have one; the call is made again", v.Handle.Name, len(watchers))
 	}
-	return told(images.SetNote(ctx, v.Handle.Name, noteClient, watchers[0].Address))
+	return conn.Told(images.SetNote(ctx, v.Handle.Name, noteClient, watchers[0].Address))
 }
 
 // awaitWatchers waits until as many clients have the image open. One that was cut off counts for 30
@@ -122,7 +114,7 @@ func awaitWatchers(ctx context.Context, images *rbd.Pool, v backend.Volume, want
 	for {
 		watchers, err := images.Watchers(ctx, v.Handle.Name)
 		if err != nil {
-			return told(err)
+			return conn.Told(err)
 		}
 		if len(watchers) == wanted {
 			return nil
@@ -153,7 +145,7 @@ func (n *Node) Unstage(ctx context.Context, v backend.Volume) error {
 	if rbd.IsMissing(err) { // somebody has deleted the image
 		return nil
 	}
-	return told(err)
+	return conn.Told(err)
 }
 
 // drop ends what carries a volume that is not mounted.
@@ -161,7 +153,7 @@ func (n *Node) drop(ctx context.Context, v backend.Volume) error {
 	if err := loop.Detach(ctx, file(v)); err != nil {
 		return err
 	}
-	if err := n.Carriers.Stop(ctx, processOf(v)); err != nil {
+	if err := n.Carriers.Stop(ctx, v); err != nil {
 		return err
 	}
 	if err := disk.Remove(file(v)); err != nil { // a process that was killed leaves its mount
@@ -187,7 +179,7 @@ func (n *Node) Grow(ctx context.Context, v backend.Volume) error {
 	defer done()
 	size, err := images.Size(ctx, v.Handle.Name)
 	if err != nil {
-		return told(err)
+		return conn.Told(err)
 	}
 	if err := resize(ctx, filepath.Join(v.Dir, socketName), int64(size)); err != nil {
 		return err
@@ -206,13 +198,7 @@ func (n *Node) Grow(ctx context.Context, v backend.Volume) error {
 }
 
 // Problem implements backend.Node.
-func (n *Node) Problem(_ context.Context, v backend.Volume) string {
-	if s, _ := n.Carriers.State(processOf(v)); s.Running {
-		return ""
-	}
-	return "the process " + processOf(v) + " that carries the volume has ended, so that all reads and writes fail; " +
-		"delete the pod that uses the volume"
-}
+func (n *Node) Problem(_ context.Context, v backend.Volume) string { return n.Carriers.Problem(v) }
 
 // journal keeps the note that a filesystem is being made in the image itself: another node may be
 // the next to look.
@@ -223,12 +209,12 @@ type journal struct {
 
 func (j journal) Formatting(ctx context.Context) (bool, error) {
 	note, err := j.images.Note(ctx, j.image, noteFormatting)
-	return note != "", told(err)
+	return note != "", conn.Told(err)
 }
 
 func (j journal) SetFormatting(ctx context.Context, on bool) error {
 	if on {
-		return told(j.images.SetNote(ctx, j.image, noteFormatting, "true"))
+		return conn.Told(j.images.SetNote(ctx, j.image, noteFormatting, "true"))
 	}
-	return told(j.images.RemoveNote(ctx, j.image, noteFormatting))
+	return conn.Told(j.images.RemoveNote(ctx, j.image, noteFormatting))
 }

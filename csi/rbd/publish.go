@@ -2,18 +2,18 @@ package rbd
 
 import (
 	"context"
-	"strconv"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
 )
 
 // Publish implements backend.Controller. It notes the node in the image.
 func (c *Controller) Publish(
-	ctx context.Context, secrets backend.Secrets, h backend.Handle, node string,
+	ctx context.Context, secrets backend.Secrets, h backend.Handle, a backend.Attachment,
 ) (map[string]string, error) {
 	images, client, done, err := inPool(c.Clients, secrets, h)
 	if err != nil {
@@ -22,14 +22,14 @@ func (c *Controller) Publish(
 	defer done()
 	noted, err := images.Note(ctx, h.Name, noteNode)
 	if err != nil {
-		return nil, told(err)
+		return nil, conn.Told(err)
 	}
-	if noted != "" && noted != node {
+	if noted != "" && noted != a.Node {
 		return nil, status.Errorf(codes.FailedPrecondition,
 			"volume %s is attached to node %s, and one node at a time can have it; delete the pod there", h.Name,
 			noted)
 	}
-	p, found, err := findPool(ctx, client, func(p pool) bool { return strconv.FormatInt(p.Number, 10) == h.Pool })
+	p, found, err := conn.FindPool(ctx, client, isOf(h))
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +37,8 @@ func (c *Controller) Publish(
 		return nil, status.Errorf(codes.NotFound, "there is no volume %s: Ceph has no pool %s", h.Name, h.Pool)
 	}
 	if noted == "" {
-		if err := images.SetNote(ctx, h.Name, noteNode, node); err != nil {
-			return nil, told(err)
+		if err := images.SetNote(ctx, h.Name, noteNode, a.Node); err != nil {
+			return nil, conn.Told(err)
 		}
 	}
 	return map[string]string{contextMons: secrets[backend.SecretMons], contextPool: p.Name}, nil
@@ -56,18 +56,18 @@ func (c *Controller) Unpublish(ctx context.Context, secrets backend.Secrets, h b
 	case rbd.IsMissing(err):
 		return nil
 	case err != nil:
-		return told(err)
+		return conn.Told(err)
 	case noted == "" || node != "" && noted != node:
 		return nil
 	}
 	client, err := images.Note(ctx, h.Name, noteClient)
 	if err != nil {
-		return told(err)
+		return conn.Told(err)
 	}
 	if client != "" {
 		return status.Errorf(codes.FailedPrecondition,
 			"volume %s is still open on node %s by the client %s; it can be detached when the node has unmounted it",
 			h.Name, noted, client)
 	}
-	return told(images.RemoveNote(ctx, h.Name, noteNode))
+	return conn.Told(images.RemoveNote(ctx, h.Name, noteNode))
 }

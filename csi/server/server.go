@@ -23,6 +23,8 @@ import (
 const (
 	// callTimeout bounds calls whose caller sets no deadline.
 	callTimeout = 2 * time.Minute
+	// answerMargin bounds the part of the caller's time that is left to the answer.
+	answerMargin = time.Second
 	// stopTimeout bounds what calls under way get when the server ends.
 	stopTimeout = 5 * time.Second
 )
@@ -94,7 +96,7 @@ func serve(ctx context.Context, s *grpc.Server, socket string) error {
 // logged: they have keys.
 func intercept(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, timeFor(ctx))
 		defer cancel()
 		begun := time.Now()
 		answer, err := next(ctx, r)
@@ -107,6 +109,17 @@ func intercept(log *slog.Logger) grpc.UnaryServerInterceptor {
 			"after", time.Since(begun).Round(time.Millisecond), "error", status.Convert(err).Message())
 		return nil, err
 	}
+}
+
+// timeFor is how long a call may take: somewhat less than its caller waits, so that the caller gets
+// the reason and not its own deadline.
+func timeFor(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return callTimeout
+	}
+	left := time.Until(end)
+	return min(left-min(left/10, answerMargin), callTimeout)
 }
 
 // coded gives an error a code of gRPC's.

@@ -180,7 +180,7 @@ func (p *planner) noPlace(want layout, size int64) string {
 	}
 	largest := int64(0)
 	for _, s := range p.openStores() {
-		largest = max(largest, s.Room)
+		largest = max(largest, s.Room>>20<<20) // whole MiB: 3830Mi says more than 4016465499
 	}
 	return fmt.Sprintf("there is no room for %s as %s on %s: the emptiest place has %s left to promise. Add devices or nodes, or declare less",
 		resource.NewQuantity(size, resource.BinarySI), want, words.Plural(len(nodes), "node"), resource.NewQuantity(largest, resource.BinarySI))

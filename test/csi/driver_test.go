@@ -1,11 +1,13 @@
 package csi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,15 +41,31 @@ type driver struct {
 	pool *rbd.Pool
 
 	provisioner, user map[string]string // Secrets
+	parameters        map[string]string // of the class
 
 	controller csi.ControllerClient
 	nodes      map[string]*exec.Cmd
+	// hurried, when not zero, bounds each call.
+	hurried time.Duration
 	// alive, when not nil, ends the calls to node parts as well.
 	alive context.Context
 }
 
-// newDriver starts a Ceph and the controller part.
+// newDriver starts a Ceph with a pool, and the controller part.
 func newDriver(t *testing.T) *driver {
+	t.Helper()
+	d := newDriverOf(t)
+	number := d.ceph.Pool(poolName)
+	d.pool = rbd.In(d.ceph.Client(), number)
+	d.provisioner = d.secret("csi-provisioner", "mon", "profile rbd", "mgr", "allow rw", "osd",
+		"profile rbd pool="+poolName)
+	d.user = d.secret("csi-node", "mon", "profile rbd", "osd", "profile rbd pool="+poolName)
+	d.parameters = map[string]string{"pool": poolName}
+	return d
+}
+
+// newDriverOf starts an empty Ceph and the controller part.
+func newDriverOf(t *testing.T) *driver {
 	t.Helper()
 	tier.Full(t)
 	if os.Getuid() != 0 {
@@ -58,11 +76,6 @@ func newDriver(t *testing.T) *driver {
 		t.Fatal(err)
 	}
 	d := &driver{t: t, dir: dir, ceph: smallceph.Start(t), nodes: map[string]*exec.Cmd{}}
-	number := d.ceph.Pool(poolName)
-	d.pool = rbd.In(d.ceph.Client(), number)
-	d.provisioner = d.secret("csi-provisioner", "mon", "profile rbd", "mgr", "allow rw", "osd",
-		"profile rbd pool="+poolName)
-	d.user = d.secret("csi-node", "mon", "profile rbd", "osd", "profile rbd pool="+poolName)
 	d.run("controller", "--endpoint", d.path("controller"), "--nodes", "n1,n2")
 	d.controller = csi.NewControllerClient(d.dial("controller"))
 	t.Cleanup(d.checkNothingLeft)
@@ -156,13 +169,16 @@ func (d *driver) checkNothingLeft() {
 	}
 }
 
+// carriers are the programs that carry volumes.
+var carriers = []string{"qemu-storage-daemon", "ceph-fuse"}
+
 // killCarriers ends what a test that failed has left.
 func (d *driver) killCarriers() {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
 		text, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(text), "qemu-storage-daemon") && strings.Contains(string(text),
-			d.dir) {
+		program, _, _ := strings.Cut(string(text), "\x00")
+		if err == nil && slices.Contains(carriers, program) && strings.Contains(string(text), d.dir) {
 			d.t.Errorf("a process is left: %s", strings.ReplaceAll(string(text), "\x00", " "))
 			_ = exec.Command("kill", "-9", strings.Split(path, "/")[2]).Run()
 		}
@@ -215,7 +231,7 @@ func (d *driver) create(name string, bytes int64) *volume {
 	r, err := d.controller.CreateVolume(d.within(), &csi.CreateVolumeRequest{
 		Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: bytes},
 		VolumeCapabilities: []*csi.VolumeCapability{writer},
-		Parameters:         map[string]string{"pool": poolName}, Secrets: d.provisioner,
+		Parameters:         d.parameters, Secrets: d.provisioner,
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -228,7 +244,7 @@ func (d *driver) within() context.Context {
 	if d.alive != nil {
 		parent = d.alive
 	}
-	ctx, cancel := context.WithTimeout(parent, callTimeout)
+	ctx, cancel := context.WithTimeout(parent, cmp.Or(d.hurried, callTimeout))
 	d.t.Cleanup(cancel)
 	return ctx
 }

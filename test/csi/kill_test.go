@@ -15,6 +15,9 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/carrier"
+	"github.com/holdfast-storage/holdfast/csi/cephfs"
+	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/csi/node"
 	"github.com/holdfast-storage/holdfast/csi/rbd"
 	"github.com/holdfast-storage/holdfast/csi/server"
@@ -31,12 +34,18 @@ const killEnv = "HOLDFAST_TEST_KILL"
 // volume. The next one does both, and leaves nothing behind.
 func TestNode_isKilledAtEachStep(t *testing.T) {
 	d := newDriver(t)
-	for at := 1; !t.Failed(); at++ {
+	d.killedAtEach(40)
+	d.noImage("pvc-1")
+}
+
+// killedAtEach kills the node part at each of its points, of which there are at least so many.
+func (d *driver) killedAtEach(least int) {
+	d.t.Helper()
+	for at := 1; !d.t.Failed(); at++ {
 		if !d.killedAt(at) {
-			t.Logf("there are %d points", at-1)
-			d.noImage("pvc-1")
-			if at < 40 {
-				t.Errorf("there are only %d points", at-1)
+			d.t.Logf("there are %d points", at-1)
+			if at < least {
+				d.t.Errorf("there are only %d points", at-1)
 			}
 			return
 		}
@@ -118,18 +127,20 @@ func dieAtAPoint() {
 	if err != nil {
 		panic(err)
 	}
-	clients := &rbd.Clients{Dial: func(cfg rados.Config) rados.ImageClient {
+	clients := &conn.Clients{Dial: func(cfg rados.Config) rados.ImageClient {
 		return mortalClient{rados.DialImages(cfg), point}
 	}}
 	err = server.Run(context.Background(), server.Config{
 		Endpoint: filepath.Join(dir, "n1"), Log: slog.Default(),
-		Node: node.New(node.Config{Name: "n1", Dir: volumes, Backends: []backend.Node{&rbd.Node{Clients: clients,
-			Carriers: carriers}}}),
+		Node: node.New(node.Config{Name: "n1", Dir: volumes, Backends: []backend.Node{
+			&rbd.Node{Clients: clients, Carriers: &carrier.Carriers{Runtime: carriers}},
+			&cephfs.Node{Clients: clients, Carriers: &carrier.Carriers{Runtime: carriers}},
+		}}),
 	})
 	panic(err)
 }
 
-// mortalClient comes to a point before and after each command for librbd.
+// mortalClient comes to a point before and after each command for librbd, and for the monitors.
 type mortalClient struct {
 	rados.ImageClient
 
@@ -140,4 +151,10 @@ func (m mortalClient) RBD(ctx context.Context, command any) ([]byte, error) {
 	m.point()
 	defer m.point()
 	return m.ImageClient.RBD(ctx, command)
+}
+
+func (m mortalClient) Mon(ctx context.Context, command any, input []byte) ([]byte, error) {
+	m.point()
+	defer m.point()
+	return m.ImageClient.Mon(ctx, command, input)
 }

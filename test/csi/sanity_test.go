@@ -8,9 +8,12 @@ import (
 	"testing"
 )
 
-// TestSanity runs the checks of Kubernetes' project for CSI drivers.
-func TestSanity(t *testing.T) {
-	d := newDriver(t)
+// TestSanity runs the checks of Kubernetes' project for CSI drivers on volumes of a pool.
+func TestSanity(t *testing.T) { newDriver(t).sanity() }
+
+// sanity runs the checks for the class of the driver.
+func (d *driver) sanity() {
+	d.t.Helper()
 	d.node("n1")
 	secrets := map[string]map[string]string{}
 	for _, call := range []string{
@@ -23,18 +26,18 @@ func TestSanity(t *testing.T) {
 		secrets[call+"Secret"] = d.user
 	}
 	d.write("secrets", secrets)
-	d.write("parameters", map[string]string{"pool": poolName})
-	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=../../tools/go.mod", "csi-sanity",
+	d.write("parameters", d.parameters)
+	cmd := exec.CommandContext(d.t.Context(), "go", "tool", "-modfile=../../tools/go.mod", "csi-sanity",
 		"--csi.controllerendpoint", d.path("controller"), "--csi.endpoint", d.path("n1"),
 		"--csi.secrets", d.path("secrets"), "--csi.testvolumeparameters", d.path("parameters"),
 		"--csi.mountdir", d.path("mount"), "--csi.stagingdir", d.path("staging"),
 		"--csi.testvolumesize", "419430400", "--csi.testvolumeexpandsize", "838860800", "--ginkgo.no-color")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		d.t.Fatalf("%v\n%s", err, out)
 	}
 	if text := string(out); !strings.Contains(text, "52 Passed | 0 Failed") {
-		t.Errorf("not all ran that the driver's capabilities include:\n%s", text)
+		d.t.Errorf("not all ran that the driver's capabilities include:\n%s", text)
 	}
 }
 

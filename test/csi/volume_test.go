@@ -235,7 +235,7 @@ func (v *volume) checkStats(n csi.NodeClient, least int64) {
 func (v *volume) carrier() int {
 	v.t.Helper()
 	pids, err := exec.CommandContext(v.t.Context(), "pgrep", "-f",
-		"^[^ ]*qemu-storage-daemon.*/"+backend.Dir(v.id)+"/").Output()
+		"^[^ ]*("+strings.Join(carriers, "|")+") .*/"+backend.Dir(v.id)+"/").Output()
 	v.must(err)
 	var pid int
 	for _, c := range strings.Fields(string(pids))[0] {

@@ -1,6 +1,6 @@
 // Package smallceph starts a real Ceph of one monitor, one manager and one OSD in a file, all on
-// loopback, in a few seconds. It is for tests of what talks to Ceph, and needs no Holdfast. A test
-// that uses it calls rados.MaybeServe in TestMain.
+// loopback, in a few seconds, and an MDS where a test asks for a CephFS. It is for tests of what talks
+// to Ceph, and needs no Holdfast. A test that uses it calls rados.MaybeServe in TestMain.
 package smallceph
 
 import (
@@ -35,7 +35,9 @@ type Cluster struct {
 	t      testing.TB
 	dir    string
 	client rados.ImageClient
+	mon    *exec.Cmd
 	osd    *exec.Cmd
+	mds    *exec.Cmd
 }
 
 // Start starts a cluster and waits until its OSD is up.
@@ -57,6 +59,9 @@ func Start(t testing.TB) *Cluster {
 // Client reaches the cluster as client.admin.
 func (c *Cluster) Client() rados.ImageClient { return c.client }
 
+// Monitor is the monitor's process.
+func (c *Cluster) Monitor() *os.Process { return c.mon.Process }
+
 // OSD is the OSD's process.
 func (c *Cluster) OSD() *os.Process { return c.osd.Process }
 
@@ -65,11 +70,24 @@ func (c *Cluster) Pool(name string) int64 {
 	c.t.Helper()
 	c.Mon(map[string]any{"prefix": "osd pool create", "pool": name, "pg_num": 8})
 	c.Mon(map[string]any{"prefix": "osd pool application enable", "pool": name, "app": "rbd"})
+	c.awaitActive()
 	var pools []struct {
 		Number int64  `json:"poolnum"`
 		Name   string `json:"poolname"`
 	}
 	c.read(c.Mon(map[string]any{"prefix": "osd lspools", "format": "json"}), &pools)
+	for _, p := range pools {
+		if p.Name == name {
+			return p.Number
+		}
+	}
+	c.t.Fatalf("there is no pool %s among %v", name, pools)
+	return 0
+}
+
+// awaitActive waits until all placement groups are active, of which there are those of a pool.
+func (c *Cluster) awaitActive() {
+	c.t.Helper()
 	c.await("the placement groups to be active", func() bool {
 		var status struct {
 			PGs struct {
@@ -89,13 +107,6 @@ func (c *Cluster) Pool(name string) int64 {
 		}
 		return active >= 8 && active == status.PGs.All
 	})
-	for _, p := range pools {
-		if p.Name == name {
-			return p.Number
-		}
-	}
-	c.t.Fatalf("there is no pool %s among %v", name, pools)
-	return 0
 }
 
 // Mon sends a command to the monitor, as client.admin.
@@ -122,14 +133,14 @@ func (c *Cluster) Key(entity string, caps ...string) string {
 func (c *Cluster) startMon() {
 	c.write("keyring",
 		"[mon.]\n\tkey = "+c.newKey()+"\n\tcaps mon = \"allow *\"\n[client.admin]\n\tkey = "+c.Config.Key+
-			"\n\tcaps mon = \"allow *\"\n\tcaps mgr = \"allow *\"\n\tcaps osd = \"allow *\"\n")
+			"\n\tcaps mon = \"allow *\"\n\tcaps mgr = \"allow *\"\n\tcaps osd = \"allow *\"\n\tcaps mds = \"allow *\"\n")
 	c.write("ceph.conf", strings.NewReplacer("FSID", c.Config.FSID, "MONHOST", c.Config.MonHost, "DIR",
 		c.dir).Replace(conf))
 	monmap, keyring := c.path("monmap"), c.path("keyring")
 	c.run("monmaptool", "--create", "--fsid", c.Config.FSID, "--addv", "a", c.Config.MonHost,
 		"--set-min-mon-release", "16", monmap)
 	c.run("ceph-mon", "-c", c.path("ceph.conf"), "--mkfs", "-i", "a", "--monmap", monmap, "--keyring", keyring)
-	c.start("ceph-mon", "-i", "a", "--keyring", keyring)
+	c.mon = c.start("ceph-mon", "-i", "a", "--keyring", keyring)
 }
 
 func (c *Cluster) startMgr() {

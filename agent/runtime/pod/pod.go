@@ -64,7 +64,8 @@ type Config struct {
 	BeforeStart func(runtime.Process)
 	// Processes finds the processes of a pod; nil means in /proc, by their cgroups.
 	Processes func(uid types.UID) ([]Process, error)
-	// HostPID has pods see the processes of the host under the host's numbers, for tests.
+	// HostPID has pods see the processes of the host under the host's numbers: programs that look at
+	// who uses them, and tests.
 	HostPID bool
 }
 

@@ -29,7 +29,7 @@ func TestVolumes(t *testing.T) {
 	b.Kubectl(t, "create", "namespace", ns)
 	b.Apply(t, b.ceph(), "-n", ns)
 	b.Apply(t, volumePool, "-n", ns)
-	b.awaitClass()
+	b.awaitClass(ns, class)
 	b.step("Ceph is ONLINE, and the pool has a StorageClass")
 	b.Kubectl(t, "create", "namespace", claims)
 	b.Apply(t, b.statefulSet(), "-n", claims)
@@ -70,8 +70,9 @@ spec: {cluster: ceph, application: rbd}
 // class is the StorageClass of volumePool.
 const class = ns + "-volumes"
 
-// awaitClass waits until there is the class. No class is there before Ceph is ONLINE.
-func (b *bed) awaitClass() {
+// awaitClass waits until there is the class of a cluster. No class is there before the cluster is
+// ONLINE.
+func (b *bed) awaitClass(namespace, class string) {
 	b.t.Helper()
 	online := false
 	b.await("the StorageClass", func(ctx context.Context) error {
@@ -79,15 +80,16 @@ func (b *bed) awaitClass() {
 		if err != nil {
 			return err
 		}
-		status, err := b.Try(ctx, "", "-n", ns, "get", "storagestatus", "-o", "jsonpath={.items[*].status.status}")
+		status, err := b.Try(ctx, "", "-n", namespace, "get", "storagestatus", "-o",
+			"jsonpath={.items[*].status.status}")
 		online = online || status == "ONLINE"
 		switch {
 		case err != nil:
 			return err
 		case classes != "" && !online:
-			b.t.Fatalf("there are the classes %q, and Ceph is %q", classes, status)
+			b.t.Fatalf("there are the classes %q, and the cluster is %q", classes, status)
 		case classes != class:
-			return fmt.Errorf("the classes are %q, and Ceph is %q", classes, status)
+			return fmt.Errorf("the classes are %q, and the cluster is %q", classes, status)
 		}
 		return nil
 	})
@@ -187,6 +189,21 @@ func (b *bed) volumesRemoved() {
 	b.t.Helper()
 	b.Kubectl(b.t, "-n", claims, "delete", "statefulset", "web")
 	b.Kubectl(b.t, "-n", claims, "delete", "pvc", "--all")
+	b.awaitNoVolumes()
+	b.await("the images to be gone", func(ctx context.Context) error {
+		out, err := b.Operator(ctx, "-n", ns, "ceph", "shell", "--", "bash", "-c",
+			"rbd ls volumes; rbd trash ls volumes")
+		if err == nil && strings.TrimSpace(out) != "" {
+			err = errors.New(out)
+		}
+		return err
+	})
+	b.nothingLeftOfVolumes()
+}
+
+// awaitNoVolumes waits until Kubernetes has no volume any more.
+func (b *bed) awaitNoVolumes() {
+	b.t.Helper()
 	b.await("the volumes to be removed", func(ctx context.Context) error {
 		out, err := b.Try(ctx, "", "get", "pv,volumeattachments", "-o", "name")
 		if err == nil && out != "" {
@@ -197,14 +214,11 @@ func (b *bed) volumesRemoved() {
 	if left := b.Pods(b.t, "holdfast-volumes"); len(left) > 0 {
 		b.t.Errorf("pods that carry volumes are left: %v", left)
 	}
-	b.await("the images to be gone", func(ctx context.Context) error {
-		out, err := b.Operator(ctx, "-n", ns, "ceph", "shell", "--", "bash", "-c",
-			"rbd ls volumes; rbd trash ls volumes")
-		if err == nil && strings.TrimSpace(out) != "" {
-			err = errors.New(out)
-		}
-		return err
-	})
+}
+
+// nothingLeftOfVolumes fails if a node has anything of a volume.
+func (b *bed) nothingLeftOfVolumes() {
+	b.t.Helper()
 	for _, n := range b.Nodes() {
 		out := n.Run(b.t, b.t.Context(), "find", "/var/lib/holdfast/csi", "-mindepth", "1", "-not", "-name",
 			"processes")

@@ -1,4 +1,4 @@
-package rbd
+package conn
 
 import (
 	"context"
@@ -12,8 +12,12 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 )
 
-// pool is one of the cluster.
-type pool struct {
+// ParameterOvercommit is a parameter of a class. Set to "true", it has volumes be made that are larger
+// than what their pool has left.
+const ParameterOvercommit = "overcommit"
+
+// Pool is one of a cluster.
+type Pool struct {
 	Number int64
 	Name   string
 	// Free is what Ceph can still write to it.
@@ -31,39 +35,39 @@ type poolStats struct {
 }
 
 // poolsOf lists the pools of a cluster.
-func poolsOf(ctx context.Context, c rados.Client) ([]pool, error) {
+func poolsOf(ctx context.Context, c rados.Client) ([]Pool, error) {
 	out, err := c.Mon(ctx, map[string]any{"prefix": "df", "detail": "detail", "format": "json"}, nil)
 	if err != nil {
-		return nil, told(err)
+		return nil, Told(err)
 	}
 	var answer struct{ Pools []poolStats }
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return nil, fmt.Errorf("reading the pools: %w", err)
 	}
-	var all []pool
+	var all []Pool
 	for _, p := range answer.Pools {
 		free := p.Stats.MaxAvail
 		if quota := p.Stats.QuotaBytes; quota > 0 {
 			free = min(free, max(0, quota-p.Stats.Stored))
 		}
-		all = append(all, pool{p.ID, p.Name, free})
+		all = append(all, Pool{p.ID, p.Name, free})
 	}
 	return all, nil
 }
 
-// findPool returns the first pool that is meant.
-func findPool(ctx context.Context, c rados.Client, meant func(pool) bool) (p pool, found bool, err error) {
+// FindPool returns the first pool that is meant.
+func FindPool(ctx context.Context, c rados.Client, meant func(Pool) bool) (p Pool, found bool, err error) {
 	all, err := poolsOf(ctx, c)
 	for _, p := range all {
 		if meant(p) {
 			return p, true, nil
 		}
 	}
-	return pool{}, false, err
+	return Pool{}, false, err
 }
 
-// hasRoom refuses what is larger than what the pool has left.
-func (p pool) hasRoom(bytes int64) error {
+// HasRoom refuses what is larger than what the pool has left.
+func (p Pool) HasRoom(bytes int64) error {
 	if bytes <= p.Free {
 		return nil
 	}
