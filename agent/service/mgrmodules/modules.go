@@ -17,9 +17,13 @@ import (
 // packages is where the packages of Ceph put the modules of ceph-mgr.
 const packages = "/usr/share/ceph/mgr"
 
+// forTests are the modules of Ceph for its own tests (doc/mgr/modules.rst). A mgr loads each module at its start, also
+// one that is not enabled, in an interpreter of its own, which takes 0.1 s and more.
+var forTests = map[string]bool{"selftest": true, "test_orchestrator": true}
+
 // Make makes the directory of modules in the data directory of a mgr: ceph-mgr looks in one
 // directory only (mgr_module_path). It has links to all that the packages of Ceph have in the root
-// that the mgr runs in, and the module of 'ceph orch', which calls the socket in the run directory.
+// that the mgr runs in, but for what is for Ceph's tests, and the module of 'ceph orch', which calls the socket in the run directory.
 // Nothing is written where the packages are. It may be cut off at any point and called again.
 func Make(root, data, run string) error {
 	dir := filepath.Join(data, module.Dir)
@@ -71,7 +75,7 @@ func linkModules(root, dir string, own map[string]bool) error {
 	}
 	there := map[string]bool{"__pycache__": true}
 	for _, e := range entries {
-		if own[e.Name()] || e.Name() == "__pycache__" {
+		if own[e.Name()] || forTests[e.Name()] || e.Name() == "__pycache__" {
 			continue
 		}
 		there[e.Name()] = true

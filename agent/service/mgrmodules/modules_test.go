@@ -42,7 +42,7 @@ func rootWith(t *testing.T, names ...string) string {
 // TestMake: the directory shows what the packages have now, beside the module of 'ceph orch', and is right whatever
 // moment an earlier attempt was cut off at.
 func TestMake(t *testing.T) {
-	root := rootWith(t, "iostat", "nfs", "__pycache__")
+	root := rootWith(t, "iostat", "nfs", "selftest", "test_orchestrator", "__pycache__")
 	for after := 0; ; after++ {
 		data := t.TempDir()
 		restore := atomicfile.Cut(data, after)
