@@ -23,8 +23,9 @@ var forTests = map[string]bool{"selftest": true, "test_orchestrator": true}
 
 // Make makes the directory of modules in the data directory of a mgr: ceph-mgr looks in one
 // directory only (mgr_module_path). It has links to all that the packages of Ceph have in the root
-// that the mgr runs in, but for what is for Ceph's tests, and the module of 'ceph orch', which calls the socket in the run directory.
-// Nothing is written where the packages are. It may be cut off at any point and called again.
+// that the mgr runs in, but for what is for Ceph's tests, and the module of 'ceph orch', which calls
+// the socket in the run directory. Nothing is written where the packages are. It may be cut off at
+// any point and called again.
 func Make(root, data, run string) error {
 	dir := filepath.Join(data, module.Dir)
 	if err := atomicfile.MkdirAll(filepath.Join(dir, module.Name), 0o755); err != nil {
