@@ -81,6 +81,10 @@ var untrusted = map[string]struct{ good, class string }{
 	"Daemon lastExit.reason": {"exit code 1", aLine},
 	"Daemon lastExit.log":    {"the end", aText},
 	"Daemon report":          {"{}", aText},
+
+	"Daemon lastExit.cause":   {"PortInUse", aWord},
+	"Daemon lastExit.message": {"port 3300 is taken by nginx (process 7)", aLine},
+	"Daemon lastExit.next":    {"stop nginx on host h1", aLine},
 }
 
 // hostile are the values that are sent in the place of each, by what they would do. An empty list of classes: refused in all.

@@ -280,6 +280,7 @@ type DaemonExit struct {
 	// Cause is why it ended, where the agent knows what the log says; empty otherwise.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z]*$`
 	Cause Reason `json:"cause,omitempty"`
 	// Message is the cause in a sentence, or the last line of the log that tells of a failure.
 	// +optional
