@@ -189,30 +189,27 @@ func TestRestart_diesUnwanted(t *testing.T) {
 
 // The status of a process that does not run says why, and when it starts again.
 func TestRunningStatus(t *testing.T) {
-	const known = "port 3300 is taken by nginx (process 7)"
-	exit, at := &runtime.Exit{Time: time.Now(), Reason: "exit code 1"}, time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	for want, s := range map[string]runtime.State{
-		"BackOff: it ended (exit code 1)":                           {LastExit: exit},
-		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z": {LastExit: exit, BackOffUntil: at},
+	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	ended := &api.DaemonExit{Reason: "exit code 1", Message: "no rule knows it"}
+	taken := &api.DaemonExit{Reason: "exit code 1", Cause: api.ReasonPortInUse, Message: "port 3300 is taken by nginx"}
+	for want, tt := range map[string]struct {
+		state runtime.State
+		exit  *api.DaemonExit
+	}{
+		"BackOff: it ended (exit code 1)":                           {runtime.State{}, ended},
+		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z": {runtime.State{BackOffUntil: at}, ended},
+		"BackOff: it ended (exit code 1): port 3300 is taken by nginx; restarts at 03:02:01Z": {
+			runtime.State{BackOffUntil: at}, taken,
+		},
 		"BackOff: it ended (exit code 1) and restarts at 03:02:01Z: no room": {
-			LastExit: exit, BackOffUntil: at, Problem: "no room",
+			runtime.State{BackOffUntil: at, Problem: "no room"}, ended,
 		},
-		"BackOff: it ended (exit code 1): " + known + "; restarts at 03:02:01Z": {
-			LastExit: &runtime.Exit{Reason: "exit code 1", Log: known}, BackOffUntil: at,
-		},
-		"BackOff: no room":                        {Problem: "no room"},
+		"BackOff: no room":                        {runtime.State{Problem: "no room"}, nil},
 		"Preparing: its process is being started": {},
-		"Running: ":                               {Running: true},
-		"Running: it cannot be seen":              {Running: true, Problem: "it cannot be seen"},
+		"Running: ":                               {runtime.State{Running: true}, nil},
+		"Running: it cannot be seen":              {runtime.State{Running: true, Problem: "it cannot be seen"}, nil},
 	} {
-		var told *api.DaemonExit
-		if s.LastExit != nil {
-			told = &api.DaemonExit{Reason: s.LastExit.Reason, Message: s.LastExit.Log}
-		}
-		if s.LastExit != nil && s.LastExit.Log != "" {
-			told.Cause = api.ReasonPortInUse
-		}
-		if got := runningStatus(s, "1", told); fmt.Sprint(got.State, ": ", got.Message) != want {
+		if got := runningStatus(tt.state, "1", tt.exit); fmt.Sprint(got.State, ": ", got.Message) != want {
 			t.Errorf("%s, %q, want %q", got.State, got.Message, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -21,10 +22,18 @@ type Cause struct {
 	Port string
 }
 
-// Of says why a daemon ended, by how it ended ("exit code 1", "signal: killed") and the end of its log, which may begin
-// in an earlier run.
-func Of(d *api.Daemon, reason, log string) Cause {
-	written := lastRun(strings.Split(log, "\n"))
+// Of says why a daemon ended, by how and when it ended ("exit code 1", "signal: killed") and the end of its log, which
+// may begin in an earlier run and go on in a later one. Nobody is blamed for the end of a process by what it wrote long
+// before, and a process that was killed by others did not write why.
+func Of(d *api.Daemon, reason string, at time.Time, log string) Cause {
+	if reason == "signal: killed" {
+		return Cause{api.ReasonKilled, "it was killed by somebody, or by the kernel for want of memory",
+			fill("look for 'Out of memory' in 'dmesg' on host {host}", d), ""}
+	}
+	written := lastRun(strings.Split(log, "\n"), at)
+	if reason == "exit code 0" || reason == "signal: terminated" {
+		return Cause{Message: Telling(written)}
+	}
 	lines := make([]string, len(written))
 	for i, line := range written {
 		lines[i] = line[len(stamp.FindString(line)):]
@@ -39,29 +48,43 @@ func Of(d *api.Daemon, reason, log string) Cause {
 			}
 		}
 	}
-	if reason == "signal: killed" {
-		return Cause{api.ReasonKilled, "it was killed by somebody, or by the kernel for want of memory",
-			fill("look for 'Out of memory' in 'dmesg' on host {host}", d), ""}
-	}
 	return Cause{Message: Telling(written)}
 }
 
 var (
 	// banner is what a daemon of Ceph writes first.
-	banner = regexp.MustCompile(`^\d{4}-\d\d-\d\dT.* ceph version .*, process ceph-`)
+	banner = regexp.MustCompile(` ceph version .*, process ceph-`)
 	// dumped begins the lines of what Ceph dumps when it crashes: all that it wrote before, and more.
 	dumped = regexp.MustCompile(`^\s*-\d+> `)
 )
 
-// lastRun are the lines of the process that ended last, without what it dumped.
-func lastRun(lines []string) []string {
-	for i, line := range slices.Backward(lines) {
-		if banner.MatchString(line) {
-			lines = lines[i:]
-			break
+// telling is how long before its end a process may write why: a mon tries its port for 15 s.
+const telling = time.Minute
+
+// lastRun are the lines that the process wrote which ended at a time, of those with a time the ones of its last minute,
+// without what it dumped.
+func lastRun(lines []string, end time.Time) (last []string) {
+	in := true // lines without a time are of the same moment as the one before
+	for _, line := range lines {
+		if dumped.MatchString(line) {
+			continue
+		}
+		if at, err := time.Parse("2006-01-02T15:04:05.999999-0700", firstWord(line)); err == nil {
+			in = !at.After(end) && end.Sub(at) <= telling
+			if in && banner.MatchString(line) {
+				last = nil
+			}
+		}
+		if in {
+			last = append(last, line)
 		}
 	}
-	return slices.DeleteFunc(lines, dumped.MatchString)
+	return last
+}
+
+func firstWord(line string) string {
+	word, _, _ := strings.Cut(line, " ")
+	return word
 }
 
 func (r *rule) cause(d *api.Daemon, line string, found []int, before []string) Cause {

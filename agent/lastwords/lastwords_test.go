@@ -3,9 +3,13 @@ package lastwords
 import (
 	"strings"
 	"testing"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
+
+// end is when the daemons of these tests ended.
+var end = time.Date(2026, 11, 27, 0, 0, 51, 0, time.UTC)
 
 // Lines as Ceph 16, NFS-Ganesha, glusterd and Go programs write them.
 func TestOf(t *testing.T) {
@@ -48,14 +52,28 @@ func TestOf(t *testing.T) {
 				"*** Caught signal (Aborted) **\n",
 			api.ReasonCrashed, "r == 0 in ./src/os/BlueStore.cc", "crash ls"},
 		"an earlier run": {"ceph-mon", "exit code 1",
-			"2026-11-27T00:00:30.694+0000 7f0d89a2 -1 bind unable to bind to v2:10.0.0.1:3300/0: (98) Address already in " +
-				"use\n2026-11-27T00:00:40.694+0000 7f0d89a2  0 ceph version 16.2.15 (618f) pacific (stable), process " +
+			"2026-11-27T00:00:30.694+0000 7f0d89a2 -1 bind unable to bind to v2:10.0.0.1:3300/0: (98) Address already " +
+				"in use\n2026-11-27T00:00:40.694+0000 7f0d89a2  0 ceph version 16.2.15 (618f) pacific (stable), process " +
 				"ceph-mon, pid 7\n2026-11-27T00:00:41.694+0000 7f0d89a2 -1 it is another cause\n",
 			"", "it is another cause", ""},
 		"a crash with a dump": {"ceph-osd", "signal: aborted",
-			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 osd.1 the sea is dry\n*** Caught signal (Aborted) **\n in thread " +
-				"7f\n    -2> 2026-11-27T00:00:39.694+0000 7f -1 no space left on device\n",
+			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 osd.1 the sea is dry\n*** Caught signal (Aborted) **\n in " +
+				"thread 7f\n    -2> 2026-11-27T00:00:39.694+0000 7f -1 no space left on device\n",
 			api.ReasonCrashed, "it crashed (Aborted); it wrote before: osd.1 the sea is dry", "crash ls"},
+		"long before": {"ceph-osd", "exit code 1",
+			"2026-11-26T23:50:00.694+0000 7f0d89a2 -1 monclient: authentication error (1)\n" +
+				"2026-11-27T00:00:50.694+0000 7f0d89a2 -1 osd.1 the sky is green\n",
+			"", "osd.1 the sky is green", ""},
+		"the next run": {"ceph-osd", "exit code 1",
+			"2026-11-27T00:00:50.694+0000 7f0d89a2 -1 osd.1 the sky is green\n" +
+				"2026-11-27T00:00:52.694+0000 7f0d89a2  0 ceph version 16.2.15 (x) pacific, process ceph-osd, pid 8\n" +
+				"2026-11-27T00:00:53.694+0000 7f0d89a2 -1 no space left on device\n",
+			"", "osd.1 the sky is green", ""},
+		"killed, with a line that others would be blamed for": {"ceph-osd", "signal: killed",
+			"2026-11-27T00:00:50.694+0000 7f0d89a2 -1 no space left on device\n",
+			api.ReasonKilled, "killed", "Out of memory"},
+		"ended by a signal": {"ceph-osd", "exit code 0",
+			"2026-11-27T00:00:50.694+0000 7f0d89a2 -1 received  signal: Terminated\n", "", "signal: Terminated", ""},
 		"nothing known": {"ceph-mds", "exit code 7",
 			"2026-11-27T00:00:40.694+0000 7f0d89a2  0 starting\n2026-11-27T00:00:41.694+0000 7f0d89a2 -1 mds.x the " +
 				"sky is green\n 1: (frame)\n---\nand the end\n",
@@ -63,7 +81,7 @@ func TestOf(t *testing.T) {
 		"nothing at all": {"ceph-mds", "exit code 7", "", "", "", ""},
 	} {
 		d := &api.Daemon{Spec: api.DaemonSpec{Type: tt.kind, ID: "1", Host: "h2"}}
-		c := Of(d, tt.ended, tt.log)
+		c := Of(d, tt.ended, end, tt.log)
 		if c.Reason != tt.reason || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Next, tt.next) {
 			t.Errorf("%s: %+v", name, c)
 		}
@@ -80,7 +98,7 @@ func TestOf_hostile(t *testing.T) {
 		strings.Repeat(":99", 1300) + ": address already in use", strings.Repeat("error ", 700), "{host}{name}$1${1}",
 		"\xff\xfe failed", strings.Repeat("\n", 4096),
 	} {
-		if c := Of(d, "exit code 1", log); len(c.Message) > len(log)+40 {
+		if c := Of(d, "exit code 1", end, log); len(c.Message) > len(log)+40 {
 			t.Errorf("%q", c.Message)
 		}
 	}

@@ -39,20 +39,33 @@ func (n *Notes) Exit(d *api.Daemon, e *runtime.Exit) *api.DaemonExit {
 	if e == nil {
 		return nil
 	}
+	at := metav1.NewMicroTime(e.Time.Truncate(time.Microsecond))
+	if have := d.Status.LastExit; have != nil && have.Time.Equal(&at) && have.Message != "" {
+		return have.DeepCopy() // an earlier run of the agent looked into it
+	}
+	name := types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
+	c, known := n.known(name, e.Time)
+	if !known {
+		c = causeOf(d, e, cmp.Or(logfile.Tail(n.Log(name), logTail), e.Log))
+		n.keep(name, note{e.Time, c})
+	}
+	return &api.DaemonExit{Time: at, Reason: e.Reason, Log: e.Log, Cause: c.Reason, Message: c.Message, Next: c.Next}
+}
+
+func (n *Notes) known(name types.NamespacedName, at time.Time) (Cause, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	name := types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
-	known, ok := n.last[name]
-	if !ok || !known.at.Equal(e.Time) {
-		known = note{e.Time, causeOf(d, e, cmp.Or(logfile.Tail(n.Log(name), logTail), e.Log))}
-		if n.last == nil {
-			n.last = map[types.NamespacedName]note{}
-		}
-		n.last[name] = known
+	have, ok := n.last[name]
+	return have.cause, ok && have.at.Equal(at)
+}
+
+func (n *Notes) keep(name types.NamespacedName, x note) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.last == nil {
+		n.last = map[types.NamespacedName]note{}
 	}
-	at := metav1.NewMicroTime(e.Time.Truncate(time.Microsecond))
-	c := known.cause
-	return &api.DaemonExit{Time: at, Reason: e.Reason, Log: e.Log, Cause: c.Reason, Message: c.Message, Next: c.Next}
+	n.last[name] = x
 }
 
 // Forget forgets a daemon that is gone.
@@ -63,7 +76,7 @@ func (n *Notes) Forget(name types.NamespacedName) {
 }
 
 func causeOf(d *api.Daemon, e *runtime.Exit, log string) Cause {
-	c := Of(d, e.Reason, log)
+	c := Of(d, e.Reason, e.Time, log)
 	if c.Port == "" {
 		return c
 	}
