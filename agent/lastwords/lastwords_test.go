@@ -57,9 +57,9 @@ func TestOf(t *testing.T) {
 				"ceph-mon, pid 7\n2026-11-27T00:00:41.694+0000 7f0d89a2 -1 it is another cause\n",
 			"", "it is another cause", ""},
 		"a crash with a dump": {"ceph-osd", "signal: aborted",
-			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 osd.1 the sea is dry\n*** Caught signal (Aborted) **\n in " +
+			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 the sea is dry\n*** Caught signal (Aborted) **\n in " +
 				"thread 7f\n    -2> 2026-11-27T00:00:39.694+0000 7f -1 no space left on device\n",
-			api.ReasonCrashed, "it crashed (Aborted); it wrote before: osd.1 the sea is dry", "crash ls"},
+			api.ReasonCrashed, "it crashed (Aborted); it wrote before: the sea is dry", "crash ls"},
 		"long before": {"ceph-osd", "exit code 1",
 			"2026-11-26T23:50:00.694+0000 7f0d89a2 -1 monclient: authentication error (1)\n" +
 				"2026-11-27T00:00:50.694+0000 7f0d89a2 -1 osd.1 the sky is green\n",
