@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/csi/backend"
+	"github.com/holdfast-storage/holdfast/csi/carrier"
 	"github.com/holdfast-storage/holdfast/csi/cephfs"
 	"github.com/holdfast-storage/holdfast/csi/conn"
 	"github.com/holdfast-storage/holdfast/csi/controller"
@@ -118,14 +119,14 @@ container, and else processes of this machine.`,
 				return err
 			}
 			defer func() { _ = done() }() // the processes go on, and the next run adopts them
-			clients := &conn.Clients{}
+			clients, files := &conn.Clients{}, carrier.FileNode{Carriers: carriers}
 			defer clients.Close()
 			return server.Run(cmd.Context(), server.Config{
 				Endpoint: endpoint, Registration: registration, Log: log,
 				Node: node.New(node.Config{
 					Name: name, Dir: dir, Backends: []backend.Node{
 						&rbd.Node{Clients: clients, Carriers: carriers},
-						&cephfs.Node{Clients: clients, Carriers: carriers}, &gluster.Node{Carriers: carriers},
+						&cephfs.Node{Clients: clients, FileNode: files}, &gluster.Node{FileNode: files},
 					},
 				}),
 			})

@@ -15,6 +15,23 @@ const DriverName = "holdfast.io"
 // Modes are access modes of CSI.
 type Modes = []csi.VolumeCapability_AccessMode_Mode
 
+// OneNodeModes are the modes of a volume that one node at a time has.
+func OneNodeModes() Modes {
+	return Modes{
+		csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+		csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
+		csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER,
+		csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
+	}
+}
+
+// FileModes are the modes of files that several nodes may share. That one node of several alone writes is
+// not enforced, so MULTI_NODE_SINGLE_WRITER is none of them.
+func FileModes() Modes {
+	return append(OneNodeModes(),
+		csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)
+}
+
 // Controller makes volumes, and says which node may have them. Each method may be called again
 // after it was cut off.
 type Controller interface {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -29,16 +28,7 @@ var _ backend.Controller = (*Controller)(nil)
 func (*Controller) Name() string { return Name }
 
 // Modes implements backend.Controller.
-func (*Controller) Modes() backend.Modes {
-	return backend.Modes{
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER,
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
-		csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
-		csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER,
-	}
-}
+func (*Controller) Modes() backend.Modes { return backend.FileModes() }
 
 // Create implements backend.Controller.
 func (c *Controller) Create(

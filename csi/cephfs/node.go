@@ -47,8 +47,7 @@ fuse_set_user_groups = false
 type Node struct {
 	// Clients are the connections to clusters.
 	Clients *conn.Clients
-	// Carriers runs a process for each volume.
-	Carriers *carrier.Carriers
+	carrier.FileNode
 }
 
 var _ backend.Node = (*Node)(nil)
@@ -97,19 +96,3 @@ func commandOf(v backend.Volume, fs string) ([]string, error) {
 	}
 	return append(command, v.Staging), nil
 }
-
-// Unstage implements backend.Node.
-func (n *Node) Unstage(ctx context.Context, v backend.Volume) error {
-	return n.Carriers.Unmount(ctx, v)
-}
-
-// Grow implements backend.Node. ceph-fuse learns of another quota by itself.
-func (n *Node) Grow(ctx context.Context, v backend.Volume) error {
-	if why := n.Problem(ctx, v); why != "" {
-		return status.Error(codes.Internal, why)
-	}
-	return nil
-}
-
-// Problem implements backend.Node.
-func (n *Node) Problem(_ context.Context, v backend.Volume) string { return n.Carriers.Problem(v) }

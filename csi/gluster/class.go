@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -26,18 +25,8 @@ const (
 	smallestSize = 16 * mib
 )
 
-// Modes implements backend.Controller. Whether one node of several alone writes is not enforced, so
-// that MULTI_NODE_SINGLE_WRITER is none of them.
-func (*Controller) Modes() backend.Modes {
-	return backend.Modes{
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER,
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
-		csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
-		csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER,
-	}
-}
+// Modes implements backend.Controller.
+func (*Controller) Modes() backend.Modes { return backend.FileModes() }
 
 // handleOf is what a requested volume is known by.
 func handleOf(r backend.Request) (backend.Handle, error) {

@@ -17,8 +17,7 @@ const daemon = "glusterfs"
 
 // Node mounts volumes on this node.
 type Node struct {
-	// Carriers runs a client for each volume.
-	Carriers *carrier.Carriers
+	carrier.FileNode
 }
 
 var _ backend.Node = (*Node)(nil)
@@ -62,19 +61,3 @@ func commandOf(v backend.Volume) []string {
 	}
 	return append(command, "--volfile-id=/"+v.Context[contextVolume], v.Staging)
 }
-
-// Unstage implements backend.Node.
-func (n *Node) Unstage(ctx context.Context, v backend.Volume) error {
-	return n.Carriers.Unmount(ctx, v)
-}
-
-// Grow implements backend.Node. The limit is the servers', and df shows it.
-func (n *Node) Grow(ctx context.Context, v backend.Volume) error {
-	if why := n.Problem(ctx, v); why != "" {
-		return status.Error(codes.Internal, why)
-	}
-	return nil
-}
-
-// Problem implements backend.Node.
-func (n *Node) Problem(_ context.Context, v backend.Volume) string { return n.Carriers.Problem(v) }

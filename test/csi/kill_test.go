@@ -134,7 +134,9 @@ func dieAtAPoint() {
 		Endpoint: filepath.Join(dir, "n1"), Log: slog.Default(),
 		Node: node.New(node.Config{Name: "n1", Dir: volumes, Backends: []backend.Node{
 			&rbd.Node{Clients: clients, Carriers: &carrier.Carriers{Runtime: carriers}},
-			&cephfs.Node{Clients: clients, Carriers: &carrier.Carriers{Runtime: carriers}},
+			&cephfs.Node{Clients: clients, FileNode: carrier.FileNode{
+				Carriers: &carrier.Carriers{Runtime: carriers},
+			}},
 		}}),
 	})
 	panic(err)

@@ -115,7 +115,9 @@ func dieAtAPoint() {
 	err = server.Run(context.Background(), server.Config{
 		Endpoint: socket, Log: slog.Default(),
 		Node: node.New(node.Config{Name: "h1", Dir: volumesDir, Backends: []backend.Node{
-			&gluster.Node{Carriers: &carrier.Carriers{Runtime: mortal{processes, point}}},
+			&gluster.Node{FileNode: carrier.FileNode{
+				Carriers: &carrier.Carriers{Runtime: mortal{processes, point}},
+			}},
 		}}),
 	})
 	panic(errors.Join(err, errors.New("it ended")))
