@@ -19,7 +19,7 @@ func TestHostAddress(t *testing.T) {
 	b.StartAgent(t, 2, b.Token(t, "agent"))
 	b.StartAgent(t, 3, b.Token(t, "agent"))
 	b.AwaitHosts(t, 3)
-	spec := home.SpecFor(lab, 3, 1, 1)
+	spec := home.SpecFor(lab, 3, 3, 1)
 	spec.Interval, spec.ReplaceAfter = "2s", "30s"
 	b.mustApply(spec.YAML())
 	client := b.startClient(1)
@@ -36,6 +36,7 @@ func TestHostAddress(t *testing.T) {
 	}
 	osd := "osd." + b.daemon(b.osdOn(h.Disk(0).ID())).Spec.ID
 	b.run("daemon", "restart", osd, "--force", "--wait")
+	b.run("daemon", "restart", b.daemonOf(3, "ceph-mgr").Name, "--force", "--wait")
 	b.await("another mon in the place of mon.c", func() error { return b.mons("a", "b", "d") })
 	b.await("Ceph to be well", func() error { return b.health(3, 3) })
 	if d := b.daemon("ceph-mon-d"); d.Spec.Host != "h3" || d.Spec.Parameters["address"] != moved {
@@ -51,6 +52,12 @@ func TestHostAddress(t *testing.T) {
 	if dump := b.ceph("osd", "dump"); strings.Contains(dump, old+":") || !strings.Contains(dump, moved+":") {
 		t.Errorf("the map of the OSDs:\n%s", dump)
 	}
+	b.await("nothing to listen on the old address", func() error {
+		if out := h.Run(t, t.Context(), "ss", "-Hltn", "src", old); out != "" {
+			return fmt.Errorf("%s", out)
+		}
+		return nil
+	})
 	client.goesOn(t)
 	client.end(t)
 	b.noOrphans()

@@ -41,6 +41,33 @@ func TestServerAddress(t *testing.T) {
 	b.await("its host to be connected", func() error { return b.hostAt("h3", moved) })
 }
 
+// TestServerAddress_alone gives the machine of the only server another address. The other hosts find it when they are
+// told.
+func TestServerAddress_alone(t *testing.T) {
+	begin(t)
+	lab := hosts.New(t, hosts.Options{Count: 2})
+	b := &bed{t, home.StartServers(t, lab, binary, 1)}
+	b.StartAgent(t, 2, b.Token(t, "agent"))
+	b.AwaitHosts(t, 2)
+	h := lab.Host(1)
+	old, moved := h.IP, strings.TrimSuffix(h.IP, ".11")+".41"
+	h.Run(t, t.Context(), "ip", "address", "del", old+"/24", "dev", "eth0")
+	h.Run(t, t.Context(), "ip", "address", "add", moved+"/24", "dev", "eth0")
+	b.Server(1).Stop(t, time.Minute)
+	b.StartServer(b, 1, "--address", moved)
+	b.await("the server to serve", func() error { return b.hostAt("h1", moved) })
+	b.Server(2).Stop(t, time.Minute)
+	b.await("the agent to be missed", func() error {
+		if b.hostAt("h2", lab.Host(2).IP) == nil {
+			return errors.New("h2 is connected")
+		}
+		return nil
+	})
+	lab.Host(2).Run(t, t.Context(), "sh", "-c", "echo "+moved+":7440 > /var/lib/holdfast/host/servers")
+	b.StartAgent(b, 2, "")
+	b.await("the agent to find it", func() error { return b.hostAt("h2", lab.Host(2).IP) })
+}
+
 // votesAt says whether there are three members of etcd that vote and answer, and whether hosts look for a server at
 // an address.
 func (b *bed) votesAt(address string) error {
