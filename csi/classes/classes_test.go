@@ -90,7 +90,7 @@ func then(b *bed, do func() error) error {
 
 // look looks once, and has the engine work.
 func (b *bed) once() error {
-	_, err := b.look(b.Context())
+	_, err := b.reconcile(b.Context())
 	b.engine()
 	return err
 }

@@ -20,13 +20,13 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/csi/backend"
-	"github.com/holdfast-storage/holdfast/platform/looks"
+	"github.com/holdfast-storage/holdfast/platform/reconcile"
 )
 
 const (
-	// lookAgain is how soon a look follows in which nothing changed, and claimsAgain that look while
-	// something waits for claims, which are not watched.
-	lookAgain   = 10 * time.Minute
+	// again is how soon a run follows where nothing changed, and claimsAgain while something waits for
+	// claims, which are not watched.
+	again       = 10 * time.Minute
 	claimsAgain = time.Minute
 	// startAgain is how soon a keeper is started again that could not watch.
 	startAgain = 10 * time.Second
@@ -61,7 +61,7 @@ type keeper struct {
 	writer   *writer
 	backends []string
 	log      *slog.Logger
-	// said are the notes of the last look.
+	// said are the notes of the last run.
 	said []string
 }
 
@@ -100,7 +100,7 @@ func newCache(config *rest.Config, scheme *runtime.Scheme, log *slog.Logger) (ca
 		return nil, err
 	}
 	return cache.New(config, cache.Options{
-		Scheme: scheme, ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: looks.Unwatched(log),
+		Scheme: scheme, ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: reconcile.Unwatched(log),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		// The keeper writes to nothing that the cache holds.
 		DefaultUnsafeDisableDeepCopy: ptr.To(true),
@@ -136,18 +136,19 @@ func kinds() []client.Object {
 }
 
 func (k *keeper) run(ctx context.Context) error {
-	return looks.Run(ctx, looks.Config{
-		What: "keeping StorageClasses", Cache: k.cache, Kinds: kinds(), Matters: matters, Look: k.look, Log: k.log,
+	return reconcile.Run(ctx, reconcile.Config{
+		What: "keeping StorageClasses", Cache: k.cache, Kinds: kinds(), Matters: matters,
+		Reconcile: k.reconcile, Log: k.log,
 	})
 }
 
-// look brings everything to what it should be.
-func (k *keeper) look(ctx context.Context) (time.Duration, error) {
+// reconcile brings everything to what it should be.
+func (k *keeper) reconcile(ctx context.Context) (time.Duration, error) {
 	world, err := read(ctx, k.have)
 	if err != nil {
 		return 0, err
 	}
-	wait, p := lookAgain, Decide(*world, k.backends)
+	wait, p := again, Decide(*world, k.backends)
 	if p.NeedsClaims {
 		if err := k.writer.readClaims(ctx, world); err != nil {
 			return 0, err
@@ -158,7 +159,7 @@ func (k *keeper) look(ctx context.Context) (time.Duration, error) {
 	return wait, k.writer.write(ctx, p)
 }
 
-// say logs the notes that the last look did not have.
+// say logs the notes that the last run did not have.
 func (k *keeper) say(notes []string) {
 	for _, note := range notes {
 		if !slices.Contains(k.said, note) {

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/platform/looks"
+	"github.com/holdfast-storage/holdfast/platform/reconcile"
 )
 
-// lookAgain is how soon a look follows in which nothing changed: what is told again needs it.
-const lookAgain = 10 * time.Minute
+// again is how soon a run follows where nothing changed: what is logged once more needs it.
+const again = 10 * time.Minute
 
 // Keeper keeps what follows from other objects: Hosts from Nodes, the identities of their agents,
 // and the label that protects the namespaces of clusters. It has no state of its own, and is the
@@ -53,7 +53,7 @@ func NewKeeper(config *rest.Config, nodes labels.Selector, log *slog.Logger) (*K
 	if k.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("while preparing the client of the API: %w", err)
 	}
-	if k.cache, err = newCache(config, scheme, looks.Unwatched(log)); err != nil {
+	if k.cache, err = newCache(config, scheme, reconcile.Unwatched(log)); err != nil {
 		return nil, fmt.Errorf("while preparing the caches: %w", err)
 	}
 	return k, nil
@@ -95,16 +95,17 @@ func newCache(config *rest.Config, scheme *runtime.Scheme,
 
 // Run keeps until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	return looks.Run(ctx, looks.Config{
-		What: "keeping hosts and their rights", Cache: k.cache, Kinds: kinds(), Matters: matters, Look: k.look, Log: k.log,
+	return reconcile.Run(ctx, reconcile.Config{
+		What: "keeping hosts and their rights", Cache: k.cache, Kinds: kinds(), Matters: matters,
+		Reconcile: k.reconcile, Log: k.log,
 	})
 }
 
-// look brings everything to what it should be.
-func (k *Keeper) look(ctx context.Context) (time.Duration, error) {
+// reconcile brings everything to what it should be.
+func (k *Keeper) reconcile(ctx context.Context) (time.Duration, error) {
 	w, err := k.read(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return lookAgain, k.keep(ctx, w)
+	return again, k.keep(ctx, w)
 }

@@ -1,6 +1,6 @@
-// Package looks has what follows from objects of the API be kept as it should be: each change that
-// matters is followed by a look, and so is a look that failed.
-package looks
+// Package reconcile runs a function that reconciles, once at the start, after each change of watched objects
+// that matters, again when it failed, and from time to time. Changes that come together cause one run.
+package reconcile
 
 import (
 	"context"
@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// gather is how long changes are gathered before they are looked at, and retryAfter how soon a
-	// look that failed is repeated.
+	// gather is how long changes are gathered before a run, and retryAfter how soon a run that failed is
+	// repeated.
 	gather     = 50 * time.Millisecond
 	retryAfter = 2 * time.Second
-	// lookTimeout bounds one look with its writes, and syncTimeout the first filling of the caches.
-	lookTimeout = time.Minute
+	// runTimeout bounds one run with its writes, and syncTimeout the first filling of the caches.
+	runTimeout  = time.Minute
 	syncTimeout = time.Minute
 )
 
-// Config says what is watched, and what a look does.
+// Config says what is watched, and what is done.
 type Config struct {
-	// What is what the looks do, in the words of the log.
+	// What is what the runs do, in the words of the log.
 	What string
 	// Cache has the objects, and Kinds are those whose changes matter.
 	Cache cache.Cache
 	Kinds []client.Object
-	// Matters says whether a change of an object can change what a look writes.
+	// Matters says whether a change of an object can change what a run writes.
 	Matters func(was, is any) bool
-	// Look brings everything to what it should be, and returns how soon the next look follows
-	// in which nothing changed.
-	Look func(ctx context.Context) (time.Duration, error)
-	Log  *slog.Logger
+	// Reconcile brings everything to what it should be, and returns how soon the next run follows where
+	// nothing changes.
+	Reconcile func(ctx context.Context) (time.Duration, error)
+	Log       *slog.Logger
 }
 
 // Unwatched logs why a kind cannot be watched, such as a right that the operator lacks. The watch
@@ -49,7 +49,7 @@ func Unwatched(log *slog.Logger) toolscache.WatchErrorHandlerWithContext {
 	}
 }
 
-// Run looks until ctx ends.
+// Run reconciles until ctx ends.
 func Run(ctx context.Context, c Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -72,7 +72,7 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// watch has each change that matters ask for a look.
+// watch has each change that matters cause a run.
 func (c Config) watch(ctx context.Context, changed chan<- struct{}) error {
 	wake := func() {
 		select {
@@ -100,7 +100,7 @@ func (c Config) watch(ctx context.Context, changed chan<- struct{}) error {
 	return nil
 }
 
-// follow looks whenever something changed, until ctx ends.
+// follow reconciles whenever something changed, until ctx ends.
 func (c Config) follow(ctx context.Context, changed <-chan struct{}) {
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -112,17 +112,21 @@ func (c Config) follow(ctx context.Context, changed <-chan struct{}) {
 			if !pause(ctx, gather) {
 				return
 			}
+			select {
+			case <-changed: // the run that follows sees it
+			default:
+			}
 		case <-again.C:
 		}
 		again.Reset(c.once(ctx))
 	}
 }
 
-// once looks, and returns how soon to look again.
+// once reconciles, and returns how soon to do so again.
 func (c Config) once(parent context.Context) time.Duration {
-	ctx, cancel := context.WithTimeout(parent, lookTimeout)
+	ctx, cancel := context.WithTimeout(parent, runTimeout)
 	defer cancel()
-	wait, err := c.Look(ctx)
+	wait, err := c.Reconcile(ctx)
 	if err != nil && parent.Err() == nil {
 		c.Log.Warn(c.What+"; trying again", "error", err)
 		return retryAfter
