@@ -28,7 +28,7 @@ var elsewhere = map[string]string{
 	// Which of two copies has more, or whether it can be told, is chance here.
 	"removed.go moveDatabase Rename":        "TestSetAside_cut",
 	"moved.go":                              "each start does it again; TestServerAddress of test/e2e",
-	"seat.go sit tellAddress":               "as in moved.go",
+	"seat.go sit updatePeerURL":             "as in moved.go",
 	"damage.go":                             "TestMoveAside of control/damaged cuts it off",
 	"seat.go await replace":                 "as in damage.go",
 	"seat.go take wait":                     "as in damage.go",

@@ -34,16 +34,16 @@ func newURL(s *Server) string {
 	return etcd.PeerURL(s.settings.Address, s.settings.EtcdPeerPort)
 }
 
-// tellAddress has the members of etcd know the server by the address that it was started with, where that is another
-// one than before. The member works before that: it connects to the others, which is enough for etcd (etcd docs, "Runtime
-// reconfiguration: update a member").
-func tellAddress(ctx context.Context, s *Server) error {
+// updatePeerURL has the members of etcd know the server by the address that it was started with, where that is
+// another one than before. The member works before that: it connects to the others, which is enough for etcd (etcd
+// docs, "Runtime reconfiguration: update a member").
+func updatePeerURL(ctx context.Context, s *Server) error {
 	url := newURL(s)
 	if url == "" {
 		return nil
 	}
 	if err := etcd.Move(ctx, s.member, url); err != nil {
-		return fmt.Errorf("while telling the members of etcd that this server has the address %s and not %s: %w",
+		return fmt.Errorf("while changing the address of this server among the members of etcd to %s, which was %s: %w",
 			s.settings.Address, s.settings.Was, err)
 	}
 	s.log.Info("the members of etcd know the new address of this server",

@@ -167,7 +167,7 @@ func (s *Server) sit(ctx context.Context) error {
 	if damage := etcd.Differs(ctx, s.member); damage != nil {
 		return errors.Join(damage, listener.Close())
 	}
-	if err := s.insist(ctx, func(ctx context.Context) error { return tellAddress(ctx, s) }); err != nil {
+	if err := s.insist(ctx, func(ctx context.Context) error { return updatePeerURL(ctx, s) }); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	if err := s.startAPI(ctx, listener); err != nil {

@@ -64,7 +64,7 @@ func certificateOf(name string, data map[string][]byte) Certificate {
 	return Certificate{Fingerprint: rgw.Fingerprint(pair.Certificate[0]), NotAfter: pair.Leaf.NotAfter}
 }
 
-// ExpiresSoon is how long before its end a certificate is told of.
+// ExpiresSoon is how long before its end the status of a store warns of a certificate.
 const ExpiresSoon = 21 * 24 * time.Hour
 
 // Day is the date of a time, in UTC.
