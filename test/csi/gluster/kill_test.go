@@ -42,7 +42,8 @@ func TestNode_isKilledAtEachStep(t *testing.T) {
 		points++
 	}
 	t.Logf("there are %d points", points)
-	if points < 20 {
+	// As many as with CephFS, but for the two files of ceph-fuse, which are written before and after a point each.
+	if points < 18 {
 		t.Errorf("there are only %d points", points)
 	}
 	b.must(v.unpublish("h1"), v.delete())
