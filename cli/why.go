@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -14,18 +15,26 @@ import (
 )
 
 func newWhy(g *globals) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use:   "why OBJECT",
 		Short: "Explain an object's state and the next step",
 		Example: `  holdfast why osd.3
   holdfast why cluster/ceph
   holdfast why node/n1 | host/h1 | daemon/ceph-mon-a | action/NAME | volume/v1`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return g.why(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			return g.why(cmd.Context(), args[0], output)
+		},
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json: one JSON object: reason, text, next")
+	return cmd
 }
 
-func (g *globals) why(ctx context.Context, object string) error {
+func (g *globals) why(ctx context.Context, object, output string) error {
 	c, err := g.client()
 	if err != nil {
 		return err
@@ -42,6 +51,9 @@ func (g *globals) why(ctx context.Context, object string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if output == "json" {
+		return json.NewEncoder(g.out).Encode(answer)
 	}
 	fmt.Fprintln(g.out, answer)
 	return nil

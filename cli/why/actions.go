@@ -79,5 +79,5 @@ func (w *World) withActions(answer Answer, concerns func(*api.Action) bool) Answ
 	if open[0].Status.State == api.ActionPendingApproval {
 		slices.Reverse(next)
 	}
-	return Answer{join(answer.Text, text), strings.TrimSpace(next[0] + " " + upper(next[1]))}
+	return answered(join(answer.Text, text), strings.TrimSpace(next[0]+" "+upper(next[1]))).because(answer.Reason)
 }

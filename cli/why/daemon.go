@@ -23,15 +23,16 @@ func (w *World) daemon(d *api.Daemon) Answer {
 		h := &w.Hosts[i]
 		if h.Name == d.Spec.Host && twins(h) && !asWanted(d) {
 			a := w.host(h)
-			return Answer{join(fmt.Sprintf("%s is %s", name, state(d)), a.Text), a.Next}
+			return answered(join(fmt.Sprintf("%s is %s", name, state(d)), a.Text), a.Next).because(a.Reason)
 		}
 		if h.Name == d.Spec.Host && silent(h) != nil {
 			a := w.host(h)
 			if d.DeletionTimestamp != nil {
-				return Answer{join(name+" is being removed, which needs its agent", a.Text),
-					fmt.Sprintf("switch the machine on; if it is gone for good, run 'holdfast host remove %s --gone'.", h.Name)}
+				return answered(join(name+" is being removed, which needs its agent", a.Text),
+					fmt.Sprintf("switch the machine on; if it is gone for good, run 'holdfast host remove %s --gone'.", h.Name)).because(a.Reason)
+
 			}
-			return Answer{join(fmt.Sprintf("%s was last reported %s", name, state(d)), a.Text), a.Next}
+			return answered(join(fmt.Sprintf("%s was last reported %s", name, state(d)), a.Text), a.Next).because(a.Reason)
 		}
 	}
 	decision, of := w.decisionOn(ShortName(d), "daemon/"+d.Name)
@@ -42,24 +43,25 @@ func (w *World) daemon(d *api.Daemon) Answer {
 	log := fmt.Sprintf("read the end of its log with 'holdfast get daemons %s -o yaml'.", d.Name)
 	switch {
 	case d.DeletionTimestamp != nil:
-		return Answer{join(name+" is being removed", d.Status.Message), "wait; its agent stops it and cleans up."}
+		return answered(join(name+" is being removed", d.Status.Message), "wait; its agent stops it and cleans up.")
 	case d.Status.State == api.DaemonFailed:
-		return Answer{join(name+" could not be prepared", told, d.Status.Message), "remove the cause; the agent retries by itself. " + upper(log)}
+		return answered(join(name+" could not be prepared", told, d.Status.Message), "remove the cause; the agent retries by itself. "+upper(log))
 	case d.Status.State == api.DaemonBackOff:
 		ended := fmt.Sprintf("%s ended and restarts after a pause (%d restarts so far)", name, d.Status.Restarts)
-		return Answer{join(ended, told, lastEnd(d)), nextAfter(d, log)}
+		return answered(join(ended, told, lastEnd(d)), nextAfter(d, log)).because(cause(d))
 	case told != "":
-		return Answer{join(fmt.Sprintf("%s is %s", name, state(d)), told), nextFor(decision, of)}
+		return decided(join(fmt.Sprintf("%s is %s", name, state(d)), told), decision, of)
 	case !asWanted(d):
-		return Answer{join(fmt.Sprintf("%s is %s; its desired state is %s", name, state(d), d.Spec.State), d.Status.Message), "wait; its agent works on it."}
+		return answered(join(fmt.Sprintf("%s is %s; its desired state is %s", name, state(d), d.Spec.State), d.Status.Message),
+			"wait; its agent works on it.")
 	case d.Status.Restarts > 0:
 		runs := fmt.Sprintf("%s is %s%s; it restarted %d times", name, state(d), since(d), d.Status.Restarts)
-		return Answer{join(runs, exit(d)), nextAfter(d, log)}
+		return answered(join(runs, exit(d)), nextAfter(d, log)).because(cause(d))
 	}
 	if h := w.maintained(d); h != nil {
-		return Answer{sentence(fmt.Sprintf("%s is %s because %s", name, state(d), maintenance(h))), leaveMaintenance(h)}
+		return answered(sentence(fmt.Sprintf("%s is %s because %s", name, state(d), maintenance(h))), leaveMaintenance(h))
 	}
-	return Answer{sentence(fmt.Sprintf("%s is %s%s, as desired", name, state(d), since(d))), ""}
+	return answered(sentence(fmt.Sprintf("%s is %s%s, as desired", name, state(d), since(d))), "")
 }
 
 func state(d *api.Daemon) api.DaemonState {
@@ -127,4 +129,12 @@ func maintenance(h *api.Host) string {
 
 func leaveMaintenance(h *api.Host) string {
 	return fmt.Sprintf("to return it to service, run 'holdfast host maintenance exit %s'.", h.Name)
+}
+
+// cause is why a daemon's process ended the last time, where its log told.
+func cause(d *api.Daemon) api.Reason {
+	if d.Status.LastExit == nil {
+		return ""
+	}
+	return d.Status.LastExit.Cause
 }

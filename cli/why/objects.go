@@ -19,23 +19,29 @@ func (w *World) cluster(c *api.StorageCluster) Answer {
 	accepted := meta.FindStatusCondition(c.Status.Conditions, api.ClusterAccepted)
 	switch report := c.Status.Report; {
 	case c.ModeOf() == api.ClusterPaused:
-		return Answer{"The cluster is paused (spec.mode); its daemons keep running.", "to resume, set spec.mode to Active or Observed."}
+		return answered("The cluster is paused (spec.mode); its daemons keep running.",
+			"to resume, set spec.mode to Active or Observed.")
 	case report == nil || ready == nil:
-		return Answer{"The leader has not observed the cluster yet.", "check with 'holdfast doctor' whether a server leads."}
+		return answered("The leader has not observed the cluster yet.",
+			"check with 'holdfast doctor' whether a server leads.")
 	case report.Outcome == api.OutcomeFailed:
-		return Answer{join("The last orchestration failed", report.Error), fmt.Sprintf("remove the cause, then run 'holdfast orchestrate %s --wait'.", c.Name)}
+		return answered(join("The last orchestration failed", report.Error),
+			fmt.Sprintf("remove the cause, then run 'holdfast orchestrate %s --wait'.", c.Name))
 	case c.Status.ObservedGeneration < c.Generation:
-		return Answer{"The leader has not observed the newest spec yet.", "follow it with " + watch + "."}
+		return answered("The leader has not observed the newest spec yet.", "follow it with "+watch+".")
 	case ready.Status == metav1.ConditionTrue:
-		return Answer{w.wellText(c), ""}
+		return answered(w.wellText(c), "")
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
-		return Answer{join("The spec cannot be carried out", accepted.Message), "correct the spec, and apply it again."}
+		return answered(join("The spec cannot be carried out", accepted.Message),
+			"correct the spec, and apply it again.").
+			because(api.Reason(accepted.Reason))
 	case hostRefused(report) != "":
-		return Answer{join(w.stateText(c), "The mode of a host is refused", ready.Message), fmt.Sprintf("run 'holdfast why %s', which has the next step.", hostRefused(report))}
+		return answered(join(w.stateText(c), "The mode of a host is refused", ready.Message),
+			fmt.Sprintf("run 'holdfast why %s', which has the next step.", hostRefused(report)))
 	case c.ModeOf() == api.ClusterObserved:
-		return Answer{sentence(upper(ready.Message)), "to carry it out, set spec.mode to Active."}
+		return answered(sentence(upper(ready.Message)), "to carry it out, set spec.mode to Active.")
 	}
-	return Answer{join(w.stateText(c), "Not ready: "+ready.Message), w.hint(c, watch)}
+	return answered(join(w.stateText(c), "Not ready: "+ready.Message), w.hint(c, watch)).because(api.Reason(ready.Reason))
 }
 
 // hostRefused is the host whose mode is refused, where nothing else that the cluster consists of is.
@@ -154,24 +160,28 @@ func (w *World) node(n *api.StorageNode) Answer {
 	c := meta.FindStatusCondition(n.Status.Conditions, api.NodeAccepted)
 	switch {
 	case c == nil || n.Status.ObservedGeneration < n.Generation:
-		return Answer{"The leader has not observed the node's newest spec yet.", "check with 'holdfast status' that its cluster exists and is active."}
+		return answered("The leader has not observed the node's newest spec yet.",
+			"check with 'holdfast status' that its cluster exists and is active.")
 	case c.Status != metav1.ConditionTrue && c.Reason == "Waiting" && !engine.SelectsHost(n.Spec.NodeSelector, w.Hosts):
-		return Answer{join("The node waits", c.Message), "join the machine ('holdfast token create'), or correct spec.nodeSelector ('holdfast host list') and apply it again."}
+		return answered(join("The node waits", c.Message),
+			"join the machine ('holdfast token create'), or correct spec.nodeSelector ('holdfast host list') and apply it again.")
 	case c.Status != metav1.ConditionTrue && c.Reason == "Waiting":
 		if h := w.silentSelected(n); h != nil {
-			return Answer{join("The node waits", c.Message), w.host(h).Next}
+			return answered(join("The node waits", c.Message), w.host(h).Next).because(w.host(h).Reason)
 		}
-		return Answer{join("The node waits", c.Message), "wait."}
+		return answered(join("The node waits", c.Message), "wait.")
 	case c.Status != metav1.ConditionTrue:
-		return Answer{join("The node is refused", c.Message), "correct the node or the host, and apply it again."}
+		return answered(join("The node is refused", c.Message), "correct the node or the host, and apply it again.").
+			because(api.Reason(c.Reason))
 	}
 	if a, stuck := w.troubleOn(n.Status.Host); stuck {
-		return Answer{join("The node is accepted on host "+n.Status.Host, a.Text), a.Next}
+		return answered(join("The node is accepted on host "+n.Status.Host, a.Text), a.Next).because(a.Reason)
 	}
 	if d, of := w.decisionOn("node/" + n.Name); d != nil {
-		return Answer{join("The node is accepted on host "+n.Status.Host, d.Message), nextFor(d, of)}
+		return decided(join("The node is accepted on host "+n.Status.Host, d.Message), d, of)
 	}
-	return Answer{sentence("The node is accepted on host " + n.Status.Host + ", and its daemons are in their desired state"), ""}
+	return answered(sentence("The node is accepted on host "+n.Status.Host+", and its daemons are in their desired state"),
+		"")
 }
 
 // troubleOn answers for the host if something is the matter with it, else for the first of its daemons with which something is.
@@ -203,42 +213,46 @@ func silent(h *api.Host) *metav1.Condition {
 
 func (w *World) host(h *api.Host) Answer {
 	if text, twins := h.Twins(); twins {
-		return Answer{
-			sentence(upper(text) + ". Running daemons keep running; neither machine starts, stops or removes anything"),
-			"decide which machine is the right one, and run 'systemctl disable --now holdfast' on the other. The right one continues by itself. " +
-				"If you cannot reach the other, switch it off or disconnect it.",
-		}
+		return answered(
+			sentence(upper(text)+". Running daemons keep running; neither machine starts, stops or removes anything"),
+			"decide which machine is the right one, and run 'systemctl disable --now holdfast' on the other. The right one continues by itself. "+
+				"If you cannot reach the other, switch it off or disconnect it.").because(api.ReasonTwoMachines)
+
 	}
 	if c := silent(h); c != nil {
-		return Answer{
+		return answered(
 			fmt.Sprintf("The agent of host %s has been disconnected since %s; the storage on the host may still serve, and nothing is stopped because of it.",
 				h.Name, c.LastTransitionTime.UTC().Format(time.RFC3339)),
-			sentence(h.HearAgain("check that the machine is on and reaches a server; on it, run " +
-				"'systemctl status holdfast'")),
-		}
+			sentence(h.HearAgain("check that the machine is on and reaches a server; on it, run "+
+				"'systemctl status holdfast'"))).because(api.ReasonAgentDisconnected)
+
 	}
 	d, of := w.decisionOn("host/" + h.Name)
 	if mode := h.ModeOf(); mode != api.HostActive {
 		text := upper(maintenance(h))
 		switch {
 		case d == nil:
-			return Answer{sentence(text + "; all clusters have done their part"), leaveMaintenance(h)}
+			return answered(sentence(text+"; all clusters have done their part"), leaveMaintenance(h))
 		case d.Verdict == api.VerdictRefuse && mode == api.HostMaintenance:
-			return Answer{join(text, "Refused; its daemons keep running", d.Message),
-				fmt.Sprintf("wait until the cause is over, which is checked again by itself, or run 'holdfast host maintenance exit %s'.", h.Name)}
+			return answered(join(text, "Refused; its daemons keep running", d.Message),
+				fmt.Sprintf("wait until the cause is over, which is checked again by itself, or run 'holdfast host maintenance exit %s'.", h.Name)).
+				because(d.Reason)
+
 		}
-		return Answer{join(text, d.Message), nextFor(d, of)}
+		return decided(join(text, d.Message), d, of)
 	}
 	if d != nil {
-		return Answer{join(fmt.Sprintf("Host %s is active", h.Name), d.Message), nextFor(d, of)}
+		return decided(join(fmt.Sprintf("Host %s is active", h.Name), d.Message), d, of)
 	}
 	for i := range w.Daemons {
 		if x := &w.Daemons[i]; x.Spec.Host == h.Name && !asWanted(x) {
 			a := w.daemon(x)
-			return Answer{join(fmt.Sprintf("Host %s is active and its agent is connected", h.Name), a.Text), a.Next}
+			return answered(join(fmt.Sprintf("Host %s is active and its agent is connected", h.Name), a.Text), a.Next).
+				because(a.Reason)
 		}
 	}
-	return Answer{fmt.Sprintf("Host %s is active, its agent is connected, and its daemons are in their desired state.", h.Name), ""}
+	return answered(fmt.Sprintf("Host %s is active, its agent is connected, and its daemons are in their desired state.", h.Name),
+		"")
 }
 
 func action(a *api.Action) Answer {
@@ -247,13 +261,15 @@ func action(a *api.Action) Answer {
 	show := fmt.Sprintf("see its steps with 'holdfast action show %s'.", a.Name)
 	switch s.State {
 	case api.ActionPendingApproval:
-		return Answer{sentence(name + " waits for approval"), fmt.Sprintf("run 'holdfast action approve %s' or 'holdfast action cancel %s'.", a.Name, a.Name)}
+		return answered(sentence(name+" waits for approval"),
+			fmt.Sprintf("run 'holdfast action approve %s' or 'holdfast action cancel %s'.", a.Name, a.Name))
 	case api.ActionDone:
-		return Answer{join(name+" is done", s.Message), ""}
+		return answered(join(name+" is done", s.Message), "")
 	case api.ActionFailed, api.ActionLost, api.ActionCancelled:
-		return Answer{join(name+" is "+strings.ToLower(string(s.State)), s.Message), show}
+		return answered(join(name+" is "+strings.ToLower(string(s.State)), s.Message), show)
 	case "":
-		return Answer{sentence(name + " is recorded; the leader has not begun it yet"), "check with 'holdfast doctor' whether a server leads."}
+		return answered(sentence(name+" is recorded; the leader has not begun it yet"),
+			"check with 'holdfast doctor' whether a server leads.")
 	default: // it goes on
 	}
 	text := name + " is " + strings.ToLower(string(s.State))
@@ -264,9 +280,9 @@ func action(a *api.Action) Answer {
 		text += ", " + s.Progress + " steps done"
 	}
 	if s.WaitsFor != "" {
-		return Answer{join(text, "It waits for "+s.WaitsFor), show}
+		return answered(join(text, "It waits for "+s.WaitsFor), show)
 	}
-	return Answer{join(text, s.Message), show}
+	return answered(join(text, s.Message), show)
 }
 
 func upper(s string) string {

@@ -17,26 +17,30 @@ func (w *World) resource(r api.Resource) Answer {
 	accepted := meta.FindStatusCondition(s.Conditions, api.ResourceAccepted)
 	switch {
 	case !w.hasCluster(r.ClusterName()):
-		return Answer{fmt.Sprintf("StorageCluster %s does not exist in the %s's namespace, so it is not made.", r.ClusterName(), kind),
-			fmt.Sprintf("declare the cluster, or correct spec.cluster of the %s: 'holdfast get storageclusters' lists the clusters.", kind)}
+		return answered(fmt.Sprintf("StorageCluster %s does not exist in the %s's namespace, so it is not made.", r.ClusterName(), kind),
+			fmt.Sprintf("declare the cluster, or correct spec.cluster of the %s: 'holdfast get storageclusters' lists the clusters.", kind))
+
 	case d != nil && s.State == "":
-		return Answer{join("The "+kind+" is not made", d.Message), nextFor(d, of)}
+		return decided(join("The "+kind+" is not made", d.Message), d, of)
 	case s.ObservedGeneration < r.GetGeneration():
-		return Answer{fmt.Sprintf("The leader has not observed the %s's newest spec yet.", kind), fmt.Sprintf("check with 'holdfast status %s' that its cluster is active.", r.ClusterName())}
+		return answered(fmt.Sprintf("The leader has not observed the %s's newest spec yet.", kind),
+			fmt.Sprintf("check with 'holdfast status %s' that its cluster is active.", r.ClusterName()))
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
-		return Answer{join("The "+kind+" cannot be made as declared", accepted.Message), "correct the spec, and apply it again."}
+		return answered(join("The "+kind+" cannot be made as declared", accepted.Message),
+			"correct the spec, and apply it again.").
+			because(api.Reason(accepted.Reason))
 	}
 	text := fmt.Sprintf("The %s is %s", kind, s.State)
 	switch {
 	case d != nil:
-		return Answer{join(text, d.Message), nextFor(d, of)}
+		return decided(join(text, d.Message), d, of)
 	case s.Message != "":
-		return Answer{join(text, s.Message), ""}
+		return answered(join(text, s.Message), "")
 	}
 	if v, ok := r.(*api.Volume); ok && v.Status.Source != "" {
 		text += ", and clients mount " + v.Status.Source
 	}
-	return Answer{sentence(text), ""}
+	return answered(sentence(text), "")
 }
 
 func (w *World) hasCluster(name string) bool {

@@ -35,10 +35,21 @@ type World struct {
 
 // Answer says why something is as it is.
 type Answer struct {
+	// Reason is the cause as programs read it; empty where the object is as desired, or where nobody gave a reason.
+	Reason api.Reason `json:"reason,omitempty"`
 	// Text is a sentence or two.
-	Text string
+	Text string `json:"text"`
 	// Next is what to do, or empty when there is nothing to do.
-	Next string
+	Next string `json:"next,omitempty"`
+}
+
+// answered is an answer without a reason.
+func answered(text, next string) Answer { return Answer{Text: text, Next: next} }
+
+// because gives an answer its reason.
+func (a Answer) because(reason api.Reason) Answer {
+	a.Reason = reason
+	return a
 }
 
 // String is the answer as people read it.
@@ -74,7 +85,7 @@ func (w *World) Explain(object string) (Answer, error) {
 	}
 	// The engine may have decided on something that was never made.
 	if d, c := w.decisionOn(object); d != nil {
-		return Answer{Text: fmt.Sprintf("%s does not exist: %s", object, sentence(d.Message)), Next: nextFor(d, c)}, nil
+		return decided(fmt.Sprintf("%s does not exist: %s", object, sentence(d.Message)), d, c), nil
 	}
 	if near := nearest(object, subjects); near != "" {
 		return Answer{}, &unknown{fmt.Sprintf("%s not found: did you mean %s?", object, near)}
@@ -148,6 +159,11 @@ func (w *World) decisionOn(names ...string) (*api.Decision, *api.StorageCluster)
 		}
 	}
 	return best, of
+}
+
+// decided is an answer whose cause is a decision of the engine.
+func decided(text string, d *api.Decision, c *api.StorageCluster) Answer {
+	return answered(text, nextFor(d, c)).because(d.Reason)
 }
 
 func nextFor(d *api.Decision, c *api.StorageCluster) string {

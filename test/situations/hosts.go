@@ -1,0 +1,4 @@
+package situations
+
+// hosts are the situations of hosts, agents and servers.
+var hosts = []Situation{}
