@@ -121,6 +121,13 @@ bench-kube: test-deps build ## Ceph in pods beside Ceph on bare hosts: the time 
 	hack/kube-image
 	go run ./test/kube/bench
 
+.PHONY: bench-volumes
+bench-volumes: test-deps build ## volumes for pods: the time to Ready, and what is written beside Ceph's own clients (needs root)
+	hack/kube-tools
+	hack/kube-sidecars
+	hack/kube-image
+	go run ./test/kube/bench/volumes
+
 .PHONY: bench-orch
 bench-orch: test-deps build ## 'ceph orch': answers at the agent's socket in a cluster of 1,000 hosts, and what it costs a new cluster and an idle mgr (flags: ORCH='-only socket'; needs root)
 	go run ./test/bench/orch $(ORCH)

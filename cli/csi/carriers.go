@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime/pod"
 	"github.com/holdfast-storage/holdfast/csi/backend"
 	"github.com/holdfast-storage/holdfast/csi/carrier"
+	"github.com/holdfast-storage/holdfast/csi/node"
 )
 
 // The pods that carry volumes: their namespace, and the label that tells them from pods of daemons.
@@ -29,39 +30,50 @@ const (
 	pullVariable  = "HOLDFAST_IMAGE_PULL_POLICY"
 )
 
-// carriersOf returns what runs the processes that carry volumes; done is for when the driver ends.
-func carriersOf(
-	ctx context.Context, h Home, node, dir string, log *slog.Logger,
-) (c *carrier.Carriers, done func() error, err error) {
+// home is where the driver of a node runs.
+type home struct {
+	// carriers runs the processes that carry volumes.
+	carriers *carrier.Carriers
+	// close is for when the driver ends. The processes go on, and the next run adopts them.
+	close func() error
+	// notify writes events for pods about their volumes; nil outside of Kubernetes.
+	notify func(context.Context, node.Notice) error
+}
+
+// homeOf returns where the driver of a node runs: in a pod, or on the machine itself.
+func homeOf(ctx context.Context, h Home, name, dir string, log *slog.Logger) (*home, error) {
 	image := os.Getenv(imageVariable)
 	if image == "" {
 		r, err := detached.New(detached.Config{Dir: dir, Log: log})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return &carrier.Carriers{Runtime: r}, r.Close, nil
+		return &home{carriers: &carrier.Carriers{Runtime: r}, close: r.Close}, nil
 	}
 	config, err := h.REST()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	own, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	own, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("while reading the Node %s: %w", node, err)
+		return nil, fmt.Errorf("while reading the Node %s: %w", name, err)
 	}
 	r, err := pod.New(ctx, pod.Config{
-		REST: config, Dir: dir, Node: node, Image: image, PullPolicy: corev1.PullPolicy(os.Getenv(pullVariable)),
+		REST: config, Dir: dir, Node: name, Image: image, PullPolicy: corev1.PullPolicy(os.Getenv(pullVariable)),
 		ManagedBy: managedBy, Namespace: volumesNamespace, Log: log,
 		HostPID: true, // a client asks /proc for the groups of whoever reads or writes
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return &carrier.Carriers{Runtime: r, Node: node, Owner: ofNode(string(own.UID))}, r.Close, nil
+	carriers := &carrier.Carriers{
+		Runtime: r, Node: name, Namespace: volumesNamespace, Owner: ofNode(string(own.UID)),
+	}
+	return &home{carriers: carriers, close: r.Close, notify: eventsOf(client, name)}, nil
 }
 
 // ofNode has pods of volumes go with the Node.

@@ -114,21 +114,28 @@ container, and else processes of this machine.`,
 				return err
 			}
 			log := h.Log()
-			carriers, done, err := carriersOf(cmd.Context(), h, name, filepath.Join(dir, "processes"), log)
+			home, err := homeOf(cmd.Context(), h, name, filepath.Join(dir, "processes"), log)
 			if err != nil {
 				return err
 			}
-			defer func() { _ = done() }() // the processes go on, and the next run adopts them
-			clients, files := &conn.Clients{}, carrier.FileNode{Carriers: carriers}
+			defer func() { _ = home.close() }()
+			clients, files := &conn.Clients{}, carrier.FileNode{Carriers: home.carriers}
 			defer clients.Close()
+			service := node.New(node.Config{
+				Name: name, Dir: dir, Log: log, Backends: []backend.Node{
+					&rbd.Node{Clients: clients, Carriers: home.carriers},
+					&cephfs.Node{Clients: clients, FileNode: files}, &gluster.Node{FileNode: files},
+				},
+			})
+			if home.notify != nil {
+				ctx, stop := context.WithCancel(cmd.Context())
+				var watch sync.WaitGroup
+				watch.Go(func() { service.Watch(ctx, lookEvery, home.notify) })
+				defer watch.Wait()
+				defer stop()
+			}
 			return server.Run(cmd.Context(), server.Config{
-				Endpoint: endpoint, Registration: registration, Log: log,
-				Node: node.New(node.Config{
-					Name: name, Dir: dir, Backends: []backend.Node{
-						&rbd.Node{Clients: clients, Carriers: carriers},
-						&cephfs.Node{Clients: clients, FileNode: files}, &gluster.Node{FileNode: files},
-					},
-				}),
+				Endpoint: endpoint, Registration: registration, Log: log, Node: service,
 			})
 		},
 	}

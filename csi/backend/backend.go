@@ -92,6 +92,8 @@ type Node interface {
 	Unstage(ctx context.Context, v Volume) error
 	// Grow makes the mounted filesystem as large as the volume is.
 	Grow(ctx context.Context, v Volume) error
+	// Way is a sentence that says what carries a staged volume on this node, and how.
+	Way(v Volume) string
 	// Problem is a sentence about a staged volume that does not work, with what to do; empty when
 	// all is well.
 	Problem(ctx context.Context, v Volume) string

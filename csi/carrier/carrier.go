@@ -37,6 +37,8 @@ type Carriers struct {
 	Runtime Runtime
 	// Node is this node where processes of other nodes have names from the same space, as pods have.
 	Node string
+	// Namespace is where processes are pods; empty: they are processes of this machine.
+	Namespace string
 	// Owner says whose a volume's process is; nil: nobody's.
 	Owner func(v backend.Volume, process string) runtime.Owner
 }
@@ -86,12 +88,30 @@ func (c *Carriers) Known(v backend.Volume) (known, useful bool) {
 	return known, known && s.Running && !s.Stopping
 }
 
+// Way is a sentence that names the process of a volume, and says how it carries the volume.
+func (c *Carriers) Way(v backend.Volume, how string) string {
+	return fmt.Sprintf("%s carries volume %s on this node: %s", c.what(v), v.Handle.Name, how)
+}
+
+// what is what people call the process of a volume.
+func (c *Carriers) what(v backend.Volume) string {
+	if c.Namespace == "" {
+		return "process " + c.Name(v)
+	}
+	return "pod " + c.Namespace + "/" + c.Name(v)
+}
+
 // Problem is a sentence about a volume whose process has ended; empty while it runs.
 func (c *Carriers) Problem(v backend.Volume) string {
-	if s, _ := c.Runtime.State(c.Name(v)); s.Running {
+	s, _ := c.Runtime.State(c.Name(v))
+	if s.Running {
 		return ""
 	}
-	return "the process " + c.Name(v) + " that carries the volume has ended, so that all reads and writes fail; " +
+	how := "has ended"
+	if s.LastExit != nil {
+		how += " (" + s.LastExit.Reason + ")"
+	}
+	return "the " + c.what(v) + " that carries the volume " + how + ", so that all reads and writes fail; " +
 		"delete the pod that uses the volume"
 }
 

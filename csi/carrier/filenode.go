@@ -29,5 +29,10 @@ func (n FileNode) Grow(ctx context.Context, v backend.Volume) error {
 	return nil
 }
 
+// Way implements backend.Node.
+func (n FileNode) Way(v backend.Volume) string {
+	return n.Carriers.Way(v, "it mounts the volume in user space, by FUSE")
+}
+
 // Problem implements backend.Node.
 func (n FileNode) Problem(_ context.Context, v backend.Volume) string { return n.Carriers.Problem(v) }

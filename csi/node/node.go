@@ -9,6 +9,8 @@ package node
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -25,6 +27,8 @@ type Config struct {
 	// Dir holds a directory for each volume.
 	Dir      string
 	Backends []backend.Node
+	// Log has what Watch could not do; nil: the default one.
+	Log *slog.Logger
 }
 
 // Server is the node service.
@@ -34,10 +38,15 @@ type Server struct {
 	cfg      Config
 	backends map[string]backend.Node
 	turns    turn.Turns
+	// usersMu guards the files with the users of volumes.
+	usersMu sync.Mutex
 }
 
 // New returns the service.
 func New(cfg Config) *Server {
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
 	s := &Server{cfg: cfg, backends: map[string]backend.Node{}}
 	for _, b := range cfg.Backends {
 		s.backends[b.Name()] = b

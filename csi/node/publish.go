@@ -35,9 +35,9 @@ func (s *Server) NodePublishVolume(
 	if r.GetReadonly() {
 		options = append(options, "ro")
 	}
+	pod, known := podOf(r)
 	err = s.turns.Do(ctx, r.GetVolumeId(), func() error {
-		return s.publish(r.GetVolumeId(), r.GetTargetPath(),
-			options)
+		return s.publish(r.GetVolumeId(), r.GetTargetPath(), options, pod, known)
 	})
 	if err != nil {
 		return nil, err
@@ -45,7 +45,8 @@ func (s *Server) NodePublishVolume(
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-func (s *Server) publish(id, target string, options []string) error {
+// publish shows a staged volume at target, and notes the pod that sees it there, if it is known.
+func (s *Server) publish(id, target string, options []string, pod Pod, known bool) error {
 	_, v, err := s.staged(id)
 	if err != nil {
 		return err
@@ -58,6 +59,11 @@ func (s *Server) publish(id, target string, options []string) error {
 		return status.Errorf(codes.FailedPrecondition, "volume %s is not mounted at %s; stage it first", id,
 			v.Staging)
 	}
+	if known {
+		if err := s.use(id, target, pod); err != nil {
+			return err
+		}
+	}
 	return disk.Bind(v.Staging, target, options)
 }
 
@@ -68,7 +74,12 @@ func (s *Server) NodeUnpublishVolume(
 	if err := needs("volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath()); err != nil {
 		return nil, err
 	}
-	err := s.turns.Do(ctx, r.GetVolumeId(), func() error { return disk.Remove(r.GetTargetPath()) })
+	err := s.turns.Do(ctx, r.GetVolumeId(), func() error {
+		if err := disk.Remove(r.GetTargetPath()); err != nil {
+			return err
+		}
+		return s.unuse(r.GetVolumeId(), r.GetTargetPath())
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -197,6 +197,11 @@ func (n *Node) Grow(ctx context.Context, v backend.Volume) error {
 	return disk.Grow(device, v.Staging)
 }
 
+// Way implements backend.Node.
+func (n *Node) Way(v backend.Volume) string {
+	return n.Carriers.Way(v, "it shows the image in user space, as a file that is a disk by a loop device")
+}
+
 // Problem implements backend.Node.
 func (n *Node) Problem(_ context.Context, v backend.Volume) string { return n.Carriers.Problem(v) }
 

@@ -52,6 +52,8 @@ func TestVolumes(t *testing.T) {
 	b.drained()
 	b.moved()
 	b.step("a pod and its volume are on another node")
+	b.carrierDeleted()
+	b.step("what carried a volume was deleted by hand, its user was told, and the next one works")
 	b.waited()
 	b.step("a claim waited for the quorum, and is bound")
 	b.volumesRemoved()
@@ -137,6 +139,13 @@ func (b *bed) grown() {
 	lives := b.lives(claims)
 	b.Kubectl(b.t, "-n", claims, "patch", "pvc", "data-web-0", "-p",
 		`{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
+	b.await("the image to grow", func(context.Context) error {
+		if says := b.claim("data-web-0", "{.status.conditions[*].type}"); says != "FileSystemResizePending" {
+			return errors.New(says)
+		}
+		return nil
+	})
+	b.Kubectl(b.t, "-n", claims, "annotate", "pod", "web-0", "grown=true") // the kubelet looks at the pod at once
 	b.await("the volume to grow", func(ctx context.Context) error {
 		out, err := b.Try(ctx, "", "-n", claims, "exec", "web-0", "--", "df", "--output=size", "-BM", "/data")
 		size := 0
@@ -183,6 +192,36 @@ func (b *bed) moved() {
 		b.t.Errorf("the pod is on %s again", now)
 	}
 	b.Kubectl(b.t, "uncordon", was)
+}
+
+// carrierDeleted deletes the pod that carries the volume of web-1: the events of web-1 say so, and what to do. When
+// that is done, the pod that follows has the volume and its data.
+func (b *bed) carrierDeleted() {
+	b.t.Helper()
+	volume := b.claim("data-web-1", "{.spec.volumeName}")
+	carrier := b.Kubectl(b.t, "-n", "holdfast-volumes", "get", "pods", "-l", "holdfast.io/id="+volume, "-o", "name")
+	carrier = strings.TrimPrefix(strings.TrimSpace(carrier), "pod/")
+	if !strings.Contains(b.eventsOf("web-1"), "VolumeCarried pod holdfast-volumes/"+carrier+" carries volume "+volume) {
+		b.t.Errorf("no event names what carries the volume: %s", b.eventsOf("web-1"))
+	}
+	b.Kubectl(b.t, "-n", "holdfast-volumes", "delete", "pod", carrier)
+	b.await("the user of the volume to be told", func(context.Context) error {
+		says := b.eventsOf("web-1")
+		if !strings.Contains(says, "VolumeCarrierEnded the pod holdfast-volumes/"+carrier) ||
+			!strings.Contains(says, "delete the pod that uses the volume") {
+			return errors.New(says)
+		}
+		return nil
+	})
+	b.Kubectl(b.t, "-n", claims, "delete", "pod", "web-1")
+	b.awaitWriters()
+}
+
+// eventsOf are the reasons and messages of a pod's events.
+func (b *bed) eventsOf(pod string) string {
+	b.t.Helper()
+	return b.Kubectl(b.t, "-n", claims, "get", "events", "--field-selector=involvedObject.name="+pod, "-o",
+		`jsonpath={range .items[*]}{.reason} {.message}{"\n"}{end}`)
 }
 
 func (b *bed) volumesRemoved() {
