@@ -29,7 +29,9 @@ import (
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/control/private"
 	"github.com/holdfast-storage/holdfast/control/quorumview"
+	"github.com/holdfast-storage/holdfast/control/sight"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
+	"github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
@@ -360,6 +362,7 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 		return nil, err
 	}
 	rights := access.NewAuthorizer(hostFacts)
+	seen := &sight.Book{Running: s.revoked.Running, Verify: s.identity.credentials.VerifyOptions, Now: time.Now}
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
 	return &apiserver.Config{
 		Listener: listener, Credentials: s.identity.credentials, Loopback: s.loopback,
@@ -373,12 +376,14 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 		Admission:     access.Admissions(facts),
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
 		Guard:         s.revoked.Guard,
+		Refused:       seen.Refused,
 		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts, listener.Refused)},
 		Known: map[string]http.Handler{
 			endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer,
 			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust, s.noteBelief(hosts)),
 			BackupPath:          http.HandlerFunc(s.serveBackup),
 			SeatPath:            http.HandlerFunc(s.serveSeat),
+			absence.Path:        seen,
 			quorumview.Path:     http.HandlerFunc(s.serveQuorum),
 			wire.Prefix: &led.Handler{
 				Leader: &s.Leads, Server: s.settings.Name, Client: client, Transport: s.identity.loopback,
