@@ -104,6 +104,9 @@ const (
 	ReasonServersNotTrusted  Reason = "ServersNotTrusted"
 )
 
+// ReasonQuorumLost is that of an answer of the API while the servers have no quorum.
+const ReasonQuorumLost Reason = "QuorumLost"
+
 // NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has to act.
 func (r Reason) NeedsPerson() bool {
 	switch r {

@@ -78,6 +78,8 @@ const (
 
 // Facts are what is known of a host whose agent does not report.
 type Facts struct {
+	// For is how long the agent has been disconnected.
+	For time.Duration
 	// Machine is the best reply to the leader from any port of the machine; Server that of the server's port, where the host
 	// runs a server.
 	Machine, Server Reply
@@ -122,10 +124,17 @@ func Judge(host *api.Host, f Facts) Cause {
 	return notRunning(host, f)
 }
 
+// noticed is how long Ceph may take until it misses the daemons of a machine that is off, and the leader to report it.
+const noticed = time.Minute
+
 // unreachable is for a machine from which nothing comes back.
 func unreachable(host *api.Host, f Facts) Cause {
 	text := fmt.Sprintf("the machine does not answer the leader at %s", addresses(host))
-	if len(f.Storage.Up) > 0 {
+	switch {
+	case len(f.Storage.Up) > 0 && f.For < noticed:
+		return Cause{api.ReasonMachineUnreachable, fmt.Sprintf("%s; Ceph still reports %s there as up, and may miss it soon", text,
+			words.Few(f.Storage.Up))}
+	case len(f.Storage.Up) > 0:
 		return Cause{api.ReasonNetworkCut, fmt.Sprintf("%s, but Ceph reports %s there as up: the network between the servers "+
 			"and the host is cut", text, words.Few(f.Storage.Up))}
 	}

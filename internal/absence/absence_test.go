@@ -29,7 +29,10 @@ func TestJudge(t *testing.T) {
 		"a stale connection of a machine that is off": {
 			absence.Facts{Machine: absence.Silent, Seen: absence.Seen{Open: 3}}, false,
 			api.ReasonMachineUnreachable, "does not answer", ""},
-		"its OSDs serve": {absence.Facts{Machine: absence.Silent, Storage: absence.Storage{Up: []string{"osd.1"}}}, false,
+		"its OSDs are not missed yet": {absence.Facts{Machine: absence.Silent, For: 20 * time.Second,
+			Storage: absence.Storage{Up: []string{"osd.1"}}}, false,
+			api.ReasonMachineUnreachable, "still reports osd.1 there as up", "switch the machine"},
+		"its OSDs serve": {absence.Facts{Machine: absence.Silent, For: 2 * time.Minute, Storage: absence.Storage{Up: []string{"osd.1"}}}, false,
 			api.ReasonNetworkCut, "osd.1", "do not remove the host"},
 		"it was killed": {absence.Facts{Machine: absence.Closed}, false,
 			api.ReasonAgentNotRunning, "does not run, or reaches no server", "'systemctl start holdfast'"},

@@ -44,4 +44,34 @@ var hosts = []Situation{
 		Ask: "holdfast why osd.2", Reason: api.ReasonMachineUnreachable, Next: "switch the machine of host h2 on",
 		Staged: "e2e TestSilentAgents",
 	},
+	{
+		Name: "server-killed", About: "server", Cause: "The process of a server was killed.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonAgentNotRunning, Next: "run 'systemctl start holdfast' on host h2",
+		Staged: "e2e TestSilentServers", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "server-hangs", About: "server", Cause: "The process of a server hangs (SIGSTOP).",
+		Ask: "holdfast why host/h2", Reason: api.ReasonAgentHangs, Next: "run 'systemctl restart holdfast' on host h2",
+		Staged: "e2e TestSilentServers", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "server-off", About: "server", Cause: "The machine of a server is switched off.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonMachineUnreachable, Next: "switch the machine of host h2 on",
+		Staged: "e2e TestSilentServers", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "quorum-lost", About: "server", Cause: "Two of three servers are down.",
+		Ask: "holdfast status", Reason: api.ReasonQuorumLost, Next: "start the servers that do not answer",
+		Staged: "e2e TestSilentServers", Scenario: "cli/noquorum TestRoundTripper",
+	},
+	{
+		Name: "quorum-lost-kubectl", About: "server", Cause: "Two of three servers are down.",
+		Ask: "kubectl get hosts", Reason: api.ReasonQuorumLost, Next: "start them ('systemctl start holdfast' there)",
+		Staged: "e2e TestSilentServers", Scenario: "control/quorumlost TestWatcher",
+	},
+	{
+		Name: "quorum-hangs", About: "server", Cause: "Two of three servers hang (SIGSTOP).",
+		Ask: "kubectl get hosts", Reason: api.ReasonQuorumLost, Next: "start them ('systemctl start holdfast' there)",
+		Staged: "e2e TestSilentServers",
+	},
 }
