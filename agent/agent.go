@@ -133,6 +133,7 @@ func Run(ctx context.Context, cfg Config) error {
 		wg.Go(func() { loop(ctx) })
 	}
 	wg.Wait()
+	a.sayFarewell()
 	a.scans.wg.Wait()
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -88,6 +89,7 @@ func (a *agent) putLease(ctx context.Context, old *coordv1.Lease) error {
 	full.Spec = coordv1.LeaseSpec{HolderIdentity: &a.Name, LeaseDurationSeconds: &seconds, RenewTime: &now}
 	self := a.sole.renewal(now, a.ownAddress(ctx))
 	metav1.SetMetaDataAnnotation(&full.ObjectMeta, instance.Annotation, self.String())
+	delete(full.Annotations, instance.Farewell)
 	err := a.writeLease(ctx, full, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsForbidden(err) {
 		// Servers of an earlier version take no annotation. With them it is as it was: nobody tells two machines apart.
@@ -107,6 +109,24 @@ func (a *agent) writeLease(ctx context.Context, full *coordv1.Lease, patch clien
 		return a.client.Create(ctx, full)
 	}
 	return a.client.Patch(ctx, full, patch)
+}
+
+// farewellTimeout bounds the farewell: nobody waits for it.
+const farewellTimeout = 2 * time.Second
+
+// sayFarewell notes in the Lease that the agent was stopped in order: one that is killed, or whose machine loses power,
+// notes nothing. An agent that is not the only one of its host is silent.
+func (a *agent) sayFarewell() {
+	if a.lease == nil || a.sole.holds() != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewellTimeout)
+	defer cancel()
+	full := a.lease.DeepCopy()
+	metav1.SetMetaDataAnnotation(&full.ObjectMeta, instance.Farewell, string(absence.Stopped))
+	if err := a.client.Patch(ctx, full, client.MergeFrom(a.lease)); err != nil {
+		a.log.Debug("the end of the agent is not recorded", "error", err)
+	}
 }
 
 // noticeClock has the host reported when its clock comes to differ from the server's, or to agree again.

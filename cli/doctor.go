@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/version"
 )
 
-// doctorTimeout bounds each question of the doctor: a server that takes longer is not well.
-const doctorTimeout = 5 * time.Second
+// A server is slow that takes longer than doctorTimeout for an answer, and does not answer after doctorPatience.
+const doctorTimeout, doctorPatience = 5 * time.Second, 20 * time.Second
 
 func newDoctor(g *globals) *cobra.Command {
 	var output string
@@ -40,10 +40,10 @@ that it knows answer. The exit code is 1 if a check failed.`,
 }
 
 func (g *globals) doctor(ctx context.Context, output string) error {
-	source := doctor.Source{DataDir: g.dataDir, Version: version.Version, Timeout: doctorTimeout}
+	source := doctor.Source{DataDir: g.dataDir, Version: version.Version, Timeout: doctorTimeout, Patience: doctorPatience}
 	config, err := g.restConfig()
 	if err == nil {
-		config.Timeout = doctorTimeout
+		config.Timeout = doctorPatience
 		source.Config = config
 		source.Client, err = client.New(config, client.Options{Scheme: newScheme()})
 	}

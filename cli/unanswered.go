@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/noquorum"
 	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/quorumview"
@@ -30,6 +32,8 @@ func toldUnanswered(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &lost):
 		return lost
+	case apierrors.ReasonForError(err) == metav1.StatusReason(api.ReasonQuorumLost):
+		return err // it says itself which servers do not answer, and what to do
 	case errors.As(err, &coded) && coded.code != exitFailed, slices.Contains(selfSaying, top), !unanswered(err, top != "ceph"):
 		return err
 	}

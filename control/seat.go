@@ -177,6 +177,7 @@ func (s *Server) sit(ctx context.Context) error {
 		return err
 	}
 	s.seated.Go(func() { s.revoked.Run(seatCtx) })
+	s.seated.Go(func() { s.lost.Run(seatCtx) })
 	s.seated.Go(func() { s.followRotation(seatCtx) })
 	if err := s.orFailure(ctx, s.member.Failed(), s.revoked.WaitSynced); err != nil {
 		return err

@@ -28,8 +28,11 @@ import (
 	"github.com/holdfast-storage/holdfast/control/led"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/control/private"
+	"github.com/holdfast-storage/holdfast/control/quorumlost"
 	"github.com/holdfast-storage/holdfast/control/quorumview"
+	"github.com/holdfast-storage/holdfast/control/sight"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
+	"github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
@@ -47,6 +50,7 @@ type Server struct {
 	member   *etcd.Member
 	api      *apiserver.Server
 	revoked  *access.Revocation
+	lost     *quorumlost.Watcher
 	stopAPI  context.CancelFunc
 	apiDone  chan error
 	host     *endpoints.Servers
@@ -360,6 +364,8 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 		return nil, err
 	}
 	rights := access.NewAuthorizer(hostFacts)
+	s.lost = &quorumlost.Watcher{Member: member}
+	seen := &sight.Book{Running: s.revoked.Running, Verify: s.identity.credentials.VerifyOptions, Now: time.Now}
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
 	return &apiserver.Config{
 		Listener: listener, Credentials: s.identity.credentials, Loopback: s.loopback,
@@ -372,13 +378,15 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 		Rules:         rights.Rules,
 		Admission:     access.Admissions(facts),
 		Checks:        []healthz.HealthChecker{healthz.NamedCheck("etcd", func(r *http.Request) error { return member.Ready(r.Context()) })},
-		Guard:         s.revoked.Guard,
+		Guard:         func(next http.Handler) http.Handler { return s.lost.Guard(s.revoked.Guard(next)) },
+		Refused:       seen.Refused,
 		Open:          map[string]http.Handler{join.Path: s.joinHandler(client, hosts, listener.Refused)},
 		Known: map[string]http.Handler{
 			endpoints.Path: endpoints.Handler(client), access.RenewPath: renewer,
 			endpoints.TrustPath: endpoints.TrustHandler(s.identity.trust, s.noteBelief(hosts)),
 			BackupPath:          http.HandlerFunc(s.serveBackup),
 			SeatPath:            http.HandlerFunc(s.serveSeat),
+			absence.Path:        seen,
 			quorumview.Path:     http.HandlerFunc(s.serveQuorum),
 			wire.Prefix: &led.Handler{
 				Leader: &s.Leads, Server: s.settings.Name, Client: client, Transport: s.identity.loopback,

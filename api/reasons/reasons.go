@@ -26,6 +26,18 @@ var All = map[api.Reason]string{
 	api.ReasonCrashed:       "The daemon's program crashed.",
 	api.ReasonKilled:        "Somebody, or the kernel for want of memory, killed the daemon's process.",
 
+	api.ReasonMachineUnreachable: "The machine of the host does not answer.",
+	api.ReasonNetworkCut: "The machine of the host does not answer the servers, and the storage system has its daemons " +
+		"as up.",
+	api.ReasonAgentStopped:       "The machine answers, and its agent was stopped.",
+	api.ReasonAgentNotRunning:    "The machine answers, and nothing is seen of its agent.",
+	api.ReasonAgentHangs:         "The agent's process is there and does nothing.",
+	api.ReasonCertificateEnded:   "The agent runs, and the certificate of its host has ended.",
+	api.ReasonCertificateRefused: "The agent runs, and its certificate is of another authority.",
+	api.ReasonServersNotTrusted:  "The agent runs, and does not trust the certificate of the servers.",
+
+	api.ReasonQuorumLost: "Not more than half of the servers work: the API neither reads nor writes.",
+
 	api.ReasonAgentDisconnected: "The agent of the host is disconnected.",
 	api.ReasonNotAnswering: "The storage system does not answer, or has not reported yet what the decision " +
 		"needs.",

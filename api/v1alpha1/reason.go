@@ -92,12 +92,29 @@ const (
 	ReasonKilled        Reason = "Killed"
 )
 
+// Reasons why an agent does not report, of the condition AgentConnected.
+const (
+	ReasonMachineUnreachable Reason = "MachineUnreachable"
+	ReasonNetworkCut         Reason = "NetworkCut"
+	ReasonAgentStopped       Reason = "AgentStopped"
+	ReasonAgentNotRunning    Reason = "AgentNotRunning"
+	ReasonAgentHangs         Reason = "AgentHangs"
+	ReasonCertificateEnded   Reason = "CertificateEnded"
+	ReasonCertificateRefused Reason = "CertificateRefused"
+	ReasonServersNotTrusted  Reason = "ServersNotTrusted"
+)
+
+// ReasonQuorumLost is that of an answer of the API while the servers have no quorum.
+const ReasonQuorumLost Reason = "QuorumLost"
+
 // NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has to act.
 func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
-		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk, ReasonChangedOutside:
+		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk, ReasonChangedOutside,
+		ReasonMachineUnreachable, ReasonNetworkCut, ReasonAgentStopped, ReasonAgentNotRunning, ReasonAgentHangs,
+		ReasonCertificateEnded, ReasonCertificateRefused, ReasonServersNotTrusted:
 		return true
 	}
 	return false

@@ -1,12 +1,17 @@
 package doctor
 
 import (
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/holdfast-storage/holdfast/control"
 	"github.com/holdfast-storage/holdfast/control/apiserver"
 )
 
@@ -14,10 +19,18 @@ func checkAPI(f *Facts) []Finding {
 	switch {
 	case f.Unreachable == nil:
 		return ok("the API answers")
+	case f.AsHost && refused(f.Servers):
+		return finding(Fail, "the servers run, and refuse the certificate of this host"+endedOf(f, "host.crt"), rejoin)
 	case f.AsHost && ready(f.Servers) > 0:
 		return ok("this machine runs an agent and has no kubeconfig: %d of the %d servers that it knows are ready, and a standby never is; "+
 			"'holdfast doctor' on one of them checks the rest", ready(f.Servers), len(f.Servers))
-	case apierrors.IsForbidden(f.Unreachable), apierrors.IsUnauthorized(f.Unreachable):
+	case apierrors.IsUnauthorized(f.Unreachable), refused(f.Servers):
+		return finding(Fail, "the servers run, and refuse the certificate of the kubeconfig"+endedOf(f, ownCertificate)+"; checking only this machine",
+			newKubeconfig(f))
+	case errors.As(f.Unreachable, new(x509.UnknownAuthorityError)):
+		return finding(Fail, "the servers run, and the kubeconfig does not trust their certificate: 'holdfast ca rotate' replaced the authority, or "+
+			"it is of other servers; checking only this machine", newKubeconfig(f))
+	case apierrors.IsForbidden(f.Unreachable):
 		return finding(Fail, fmt.Sprintf("the API refuses to be read: %v; %s", f.Unreachable, checkedInstead(f)),
 			"use --kubeconfig with the kubeconfig of a user who may read everything")
 	}
@@ -29,6 +42,37 @@ func checkAPI(f *Facts) []Finding {
 		}
 	}
 	return found
+}
+
+// rejoin lets a host in again.
+const rejoin = "run 'holdfast token create' on a server, then stop the agent here and start 'holdfast agent --join TOKEN'; check the clock of this machine"
+
+// newKubeconfig gives a user access again.
+func newKubeconfig(f *Facts) string {
+	return fmt.Sprintf("on a server, run 'holdfast kubeconfig create NAME' for a new one, or copy %s from a server; check the clock of this machine",
+		control.AdminKubeconfig(f.DataDir))
+}
+
+// ownCertificate is what the certificate of the questions is called.
+const ownCertificate = "kubeconfig"
+
+// refused says whether a server runs and does not accept the certificate of the questions. None that is ready accepts it, either.
+func refused(servers []Server) bool {
+	return ready(servers) == 0 && slices.ContainsFunc(servers, func(s Server) bool { return s.Refuses })
+}
+
+// endedOf continues a sentence with when a certificate of this machine ended, or will begin.
+func endedOf(f *Facts, name string) string {
+	for _, c := range f.Local.Certificates {
+		switch {
+		case filepath.Base(c.Path) != name:
+		case f.Now.After(c.Ends):
+			return ", which ended at " + c.Ends.UTC().Format(time.RFC3339)
+		case f.Now.Before(c.Begins):
+			return ", which begins at " + c.Begins.UTC().Format(time.RFC3339) + " by the clock of this machine"
+		}
+	}
+	return ": 'holdfast ca rotate' replaced its authority, or it was revoked"
 }
 
 // checkedInstead says what is checked where the API cannot be. How many servers there are says nothing of the quorum: standbys are among them.

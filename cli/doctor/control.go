@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,11 +29,16 @@ func checkQuorum(f *Facts) []Finding {
 		}
 		return finding(Fail, fmt.Sprintf("the state of the members of etcd is unknown: %v", f.QuorumErr), remedy)
 	}
-	found, told := badMembers(f.Quorum)
+	found, told := badMembers(f)
 	for _, s := range f.Servers {
-		if s.Err != nil && !told[s.Name] && !slices.Contains(f.Quorum.Standbys, s.Name) {
+		switch {
+		case told[s.Name], slices.Contains(f.Quorum.Standbys, s.Name):
+		case s.Err != nil:
 			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is not ready: %v", s.Name, s.Address, s.Err),
-				Remedy: s.orWait("start it ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " + s.Name + " --gone' and join another server")})
+				Remedy: s.orWait(startAgain(f, s.Name))})
+		case s.Took > slow:
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is ready and slow: its answer took %s", s.Name, s.Address, roughly(s.Took)),
+				Remedy: "check the load and the disk of its machine ('top' and 'iostat -x 1' there), and the network to it; do not remove it"})
 		}
 	}
 	resting := restingMembers(f)
@@ -47,6 +53,25 @@ func checkQuorum(f *Facts) []Finding {
 	return orOK(found, "%s", counted(len(f.Servers), "no server is known", "the only server is ready", "all %d servers are ready"))
 }
 
+// slow is how long an answer takes of a server of which that is said.
+const slow = 5 * time.Second
+
+// startAgain is what to do about a server that does not do its part. Only one whose machine does not answer may be gone.
+func startAgain(f *Facts, name string) string {
+	const start = "start it ('systemctl start holdfast' there); 'journalctl -u holdfast' has the cause of its end, or what it waits for"
+	i := slices.IndexFunc(f.Servers, func(s Server) bool { return s.Name == name })
+	switch {
+	case i < 0:
+	case f.Servers[i].Err == nil:
+		return "wait, and run 'holdfast doctor' again: its server is ready; if that stays, 'journalctl -u holdfast' there has the cause"
+	case f.Servers[i].Reached && errors.Is(f.Servers[i].Err, context.DeadlineExceeded):
+		return "restart it ('systemctl restart holdfast' there): it takes connections and does not answer; storage daemons keep running"
+	case f.Servers[i].Reached:
+		return start
+	}
+	return "switch its machine on, or repair the network to it; if the machine is gone for good, 'holdfast host remove " + name + " --gone' and join another server"
+}
+
 // restingMembers are those that work, on hosts in maintenance, which may be switched off at any time.
 func restingMembers(f *Facts) (names []string) {
 	for _, m := range f.Quorum.Members {
@@ -59,14 +84,13 @@ func restingMembers(f *Facts) (names []string) {
 }
 
 // badMembers are the voting members that do not do their part, and the names of their servers.
-func badMembers(q *quorumview.Status) (found []Finding, told map[string]bool) {
+func badMembers(f *Facts) (found []Finding, told map[string]bool) {
 	told = map[string]bool{}
-	for _, m := range q.Members {
+	for _, m := range f.Quorum.Members {
 		if m.Voter && m.Problem != "" {
 			told[m.Name] = true
 			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the member of etcd on the server %s: %s", m.Name, m.Problem),
-				Remedy: "remove the cause, or start the server ('systemctl start holdfast' there); if the machine is gone for good, 'holdfast host remove " +
-					m.Name + " --gone' and join another server"})
+				Remedy: startAgain(f, m.Name)})
 		}
 	}
 	return found, told

@@ -86,6 +86,10 @@ type Server struct {
 	Name, Address string
 	// Err says why it is not ready, or cannot be reached.
 	Err error
+	// Refuses is set where it runs, and does not accept the certificate that it was asked with.
+	Refuses bool
+	// Took is how long its answer took.
+	Took time.Duration
 	// Own is set for that of this machine, and Reached where its machine can be reached: one that refuses the connection is there.
 	Own, Reached bool
 	// Skew is by how much its clock is ahead of this machine's; Known says whether it was found out.

@@ -41,9 +41,13 @@ type Source struct {
 	// DataDir is Holdfast's on this machine.
 	DataDir string
 	Version string
-	// Timeout bounds each question.
-	Timeout time.Duration
+	// Timeout is how long an answer takes at most where nothing is wrong, and Patience how long one is waited for: a server
+	// with much to do is slow, and not down. Without Patience it is Timeout.
+	Timeout, Patience time.Duration
 }
+
+// patience bounds a question.
+func (s *Source) patience() time.Duration { return max(s.Timeout, s.Patience) }
 
 // Look finds out the facts. What cannot be found out is said in them; unreachable says why there is no Config or Client.
 func Look(ctx context.Context, s Source, unreachable error) *Facts {
@@ -97,13 +101,13 @@ func (s *Source) lookAsHost(ctx context.Context, f *Facts) {
 // ownCertificate is the one that these questions are asked with.
 func (s *Source) ownCertificate(f *Facts) {
 	if certs, err := pki.ParseBundle(s.Config.CertData); err == nil {
-		f.Local.Certificates = append(f.Local.Certificates, Certificate{"kubeconfig", certs[0].NotBefore, certs[0].NotAfter, false})
+		f.Local.Certificates = append(f.Local.Certificates, Certificate{ownCertificate, certs[0].NotBefore, certs[0].NotAfter, false})
 	}
 }
 
 // lists reads everything that is declared.
 func (s *Source) lists(ctx context.Context, f *Facts) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	var hosts api.HostList
 	var clusters api.StorageClusterList
@@ -188,7 +192,7 @@ func (s *Source) knownServers(ctx context.Context, f *Facts) {
 
 // quorum asks whoever leads etcd for its members.
 func (s *Source) quorum(ctx context.Context, f *Facts) {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	f.Quorum, f.QuorumErr = quorumview.Ask(ctx, s.Config)
 }
@@ -199,7 +203,8 @@ func (s *Source) ask(ctx context.Context, server *Server, asHost bool) (d databa
 	var reached atomic.Bool // the dialling may go on when the answer is not waited for any more
 	defer func() { server.Reached = reached.Load() }()
 	config := rest.CopyConfig(s.Config)
-	config.Host, config.Dial = "https://"+server.Address, noting(&reached) // this one, and no other in its place
+	config.Host, config.Dial = "https://"+server.Address, s.noting(&reached) // this one, and no other in its place
+	config.Timeout = 0                                                       // get has its own
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return d, err
@@ -211,6 +216,7 @@ func (s *Source) ask(ctx context.Context, server *Server, asHost bool) (d databa
 		path = "/readyz" // it says the same, and not why
 	}
 	response, body, err := s.get(ctx, c, config.Host+path) //nolint:bodyclose // get has read and closed it
+	server.Took = time.Since(sent)
 	if err != nil {
 		return d, err
 	}
@@ -219,6 +225,10 @@ func (s *Source) ask(ctx context.Context, server *Server, asHost bool) (d databa
 	}
 	if response.TLS != nil && len(response.TLS.PeerCertificates) > 0 {
 		server.End = response.TLS.PeerCertificates[0].NotAfter
+	}
+	if response.StatusCode == http.StatusUnauthorized {
+		server.Refuses = true
+		return d, errRefused
 	}
 	if response.StatusCode != http.StatusOK {
 		if asHost {
@@ -233,10 +243,13 @@ func (s *Source) ask(ctx context.Context, server *Server, asHost bool) (d databa
 	return d, nil
 }
 
+// errRefused is why a server is not known to be ready that does not accept the certificate of who asks.
+var errRefused = errors.New("it runs, and refuses the certificate that it was asked with")
+
 // noting dials, and notes whether the machine is there.
-func noting(reached *atomic.Bool) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (s *Source) noting(reached *atomic.Bool) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		c, err := (&net.Dialer{Timeout: s.Timeout}).DialContext(ctx, network, address)
 		if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
 			reached.Store(true)
 		}
@@ -256,7 +269,7 @@ func isOwn(address string) bool {
 
 // get reads an answer whole. The body of the response is closed.
 func (s *Source) get(ctx context.Context, c *http.Client, url string) (*http.Response, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	actions "github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/absence"
 )
 
 func condition(conditions []metav1.Condition, name string) *metav1.Condition {
@@ -31,11 +32,27 @@ func checkAgents(f *Facts) []Finding {
 			level, what = Warn, fmt.Sprintf(" (its mode is %s)", h.ModeOf())
 		}
 		found = append(found, Finding{Level: level,
-			Message: fmt.Sprintf("the agent of host %s%s has been disconnected since %s; its daemons may still run", h.Name, what, c.LastTransitionTime.UTC().Format(time.RFC3339)),
-			Remedy: h.HearAgain("check that the machine is up and reachable, then 'journalctl -u holdfast' there") +
-				". If it is gone for good: 'holdfast host remove " + h.Name + " --gone'"})
+			Message: fmt.Sprintf("the agent of host %s%s has been disconnected since %s%s", h.Name, what,
+				c.LastTransitionTime.UTC().Format(time.RFC3339), absent(f, h, c)),
+			Remedy: absence.Next(h)})
 	}
 	return orOK(found, "%s", counted(len(f.Hosts), "there are no hosts", "the agent of the only host is connected", "the agents of all %d hosts are connected"))
+}
+
+// absent continues a message with why an agent does not report, and with what the storage system says of its daemons.
+func absent(f *Facts, h *api.Host, c *metav1.Condition) (text string) {
+	reason := absence.Reason(h)
+	if reason != api.ReasonAgentDisconnected {
+		text = ": " + c.Message
+	}
+	var daemons []*api.Daemon
+	for i := range f.Daemons {
+		daemons = append(daemons, &f.Daemons[i])
+	}
+	if said := absence.StorageOf(h.Name, daemons, f.Statuses).String(); said != "" && reason != api.ReasonNetworkCut {
+		text += "; " + said
+	}
+	return text
 }
 
 func checkVersions(f *Facts) []Finding {

@@ -199,62 +199,6 @@ func (w *World) troubleOn(host string) (Answer, bool) {
 	return Answer{}, false
 }
 
-func twins(h *api.Host) bool {
-	_, twins := h.Twins()
-	return twins
-}
-
-func silent(h *api.Host) *metav1.Condition {
-	if c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected); c != nil && c.Status == metav1.ConditionFalse {
-		return c
-	}
-	return nil
-}
-
-func (w *World) host(h *api.Host) Answer {
-	if text, twins := h.Twins(); twins {
-		return answered(
-			sentence(upper(text)+". Running daemons keep running; neither machine starts, stops or removes anything"),
-			"decide which machine is the right one, and run 'systemctl disable --now holdfast' on the other. The right one continues by itself. "+
-				"If you cannot reach the other, switch it off or disconnect it.").because(api.ReasonTwoMachines)
-
-	}
-	if c := silent(h); c != nil {
-		return answered(
-			fmt.Sprintf("The agent of host %s has been disconnected since %s; the storage on the host may still serve, and nothing is stopped because of it.",
-				h.Name, c.LastTransitionTime.UTC().Format(time.RFC3339)),
-			sentence(h.HearAgain("check that the machine is on and reaches a server; on it, run "+
-				"'systemctl status holdfast'"))).because(api.ReasonAgentDisconnected)
-
-	}
-	d, of := w.decisionOn("host/" + h.Name)
-	if mode := h.ModeOf(); mode != api.HostActive {
-		text := upper(maintenance(h))
-		switch {
-		case d == nil:
-			return answered(sentence(text+"; all clusters have done their part"), leaveMaintenance(h))
-		case d.Verdict == api.VerdictRefuse && mode == api.HostMaintenance:
-			return answered(join(text, "Refused; its daemons keep running", d.Message),
-				fmt.Sprintf("wait until the cause is over, which is checked again by itself, or run 'holdfast host maintenance exit %s'.", h.Name)).
-				because(d.Reason)
-
-		}
-		return decided(join(text, d.Message), d, of)
-	}
-	if d != nil {
-		return decided(join(fmt.Sprintf("Host %s is active", h.Name), d.Message), d, of)
-	}
-	for i := range w.Daemons {
-		if x := &w.Daemons[i]; x.Spec.Host == h.Name && !asWanted(x) {
-			a := w.daemon(x)
-			return answered(join(fmt.Sprintf("Host %s is active and its agent is connected", h.Name), a.Text), a.Next).
-				because(a.Reason)
-		}
-	}
-	return answered(fmt.Sprintf("Host %s is active, its agent is connected, and its daemons are in their desired state.", h.Name),
-		"")
-}
-
 func action(a *api.Action) Answer {
 	s := &a.Status
 	name := fmt.Sprintf("%s on %s", a.Spec.Kind, a.Spec.Target)

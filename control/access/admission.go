@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -102,6 +103,9 @@ func leaseWrite(host string, a admission.Attributes) error {
 // instanceAlone takes no annotation but the instance of the agent, in its form: the leader shows parts of it.
 func instanceAlone(host string, annotations map[string]string) error {
 	for key, value := range annotations {
+		if key == instance.Farewell && value == string(absence.Stopped) {
+			continue
+		}
 		if key != instance.Annotation {
 			return fmt.Errorf("the lease of host %s has no annotation but %s", host, instance.Annotation)
 		}

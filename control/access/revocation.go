@@ -98,6 +98,17 @@ func (r *Revocation) Run(ctx context.Context) {
 	r.factory.Shutdown()
 }
 
+// Running counts the requests of each host that are being answered, such as its watches.
+func (r *Revocation) Running() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := map[string]int{}
+	for q := range r.running {
+		n[q.host]++
+	}
+	return n
+}
+
 func (r *Revocation) changed(host *metav1.PartialObjectMetadata) {
 	r.end(host.Name, host.Annotations[HostKey])
 }

@@ -100,7 +100,7 @@ func (c *Config) secure(generic *genericapiserver.Config, visits *visits) {
 	generic.SecureServing = &genericapiserver.SecureServingInfo{
 		Listener: c.Listener, Cert: c.Credentials, ClientCA: c.Credentials, MinTLSVersion: tls.VersionTLS13,
 	}
-	generic.Authentication.Authenticator = greeter{certificates(c.Credentials), visits.refused}
+	generic.Authentication.Authenticator = greeter{certificates(c.Credentials), visits.refused, c.Refused}
 	generic.Authorization.Authorizer = c.Authorizer
 }
 

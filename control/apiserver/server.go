@@ -52,6 +52,8 @@ type Config struct {
 	) authorizationv1.SubjectRulesReviewStatus
 	// Checks are added to those of the library, under /healthz and /readyz.
 	Checks []healthz.HealthChecker
+	// Refused is called with each request whose certificate is not believed. Nil: nobody wants to know.
+	Refused func(*http.Request)
 	// Guard wraps what is served to those who are known and may do what they ask for. It may refuse them yet.
 	Guard func(http.Handler) http.Handler
 	// Open is served without asking who the client is, and Known to every client with a certificate. Both map a path to a

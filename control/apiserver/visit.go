@@ -126,6 +126,8 @@ func (b *timedBody) end() {
 type greeter struct {
 	next    authenticator.Request
 	refused func(why, whose string)
+	// request is called with each request whose certificate is not believed; nil where nobody wants to know.
+	request func(*http.Request)
 }
 
 // AuthenticateRequest says who sent a request. The library would log each certificate that is not
@@ -136,6 +138,9 @@ func (g greeter) AuthenticateRequest(r *http.Request) (*authenticator.Response, 
 		group, _ := doors.Group(r.RemoteAddr)
 		g.refused("unknown", group)
 		err = nil
+		if g.request != nil {
+			g.request(r)
+		}
 	}
 	one, _ := r.Context().Value(visitKey{}).(*visit)
 	if one == nil {

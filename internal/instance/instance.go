@@ -17,6 +17,10 @@ import (
 // Annotation is where the Lease of a host has the Instance of the agent that renewed it last.
 const Annotation = "holdfast.io/instance"
 
+// Farewell is the annotation of a Lease whose agent was stopped in order; its value is absence.Stopped. The next
+// renewal takes it away.
+const Farewell = "holdfast.io/farewell"
+
 // bootIDFile changes whenever the machine boots.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 

@@ -38,5 +38,5 @@ func InNameOf(config *rest.Config, token string) func(user string, groups []stri
 // NewStore returns a Store of this home, whose caches are filled. Its writes carry token. It lives
 // until ctx ends or the Store is closed.
 func NewStore(ctx context.Context, config *rest.Config, token string) (*store.Store, error) {
-	return store.New(ctx, store.Options{Config: config, Token: token, Fence: Fenced})
+	return store.New(ctx, store.Options{Config: config, Token: token, Fence: Fenced, AskServers: true})
 }

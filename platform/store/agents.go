@@ -10,14 +10,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/absence"
+	"github.com/holdfast-storage/holdfast/internal/instance"
+	"github.com/holdfast-storage/holdfast/platform/silence"
 )
 
 const (
@@ -57,6 +62,8 @@ type beat struct {
 	heard   time.Time
 	// instances are the agents that renewed the Lease of late.
 	instances sightings
+	// farewell is what the agent said at its end.
+	farewell absence.Farewell
 	// known is set when a renewal was seen. A Lease that was there before may have been left by an
 	// agent long dead.
 	known bool
@@ -79,9 +86,11 @@ func (h *heartbeats) saw(host string, lease *coordinationv1.Lease, gone bool) {
 		renewed = *lease.Spec.RenewTime
 	}
 	last, seen := h.beats[host]
+	last.farewell = absence.Farewell(lease.Annotations[instance.Farewell])
 	if !seen || !last.renewed.Equal(&renewed) {
-		h.beats[host] = beat{renewed: renewed, heard: now, known: seen, instances: last.instances.add(lease, now)}
+		last.renewed, last.heard, last.known, last.instances = renewed, now, seen, last.instances.add(lease, now)
 	}
+	h.beats[host] = last
 }
 
 func (h *heartbeats) of(host string) (beat, bool) {
@@ -111,6 +120,11 @@ func (s *Store) ReportAges() []time.Duration {
 // waits.Waits.AgentSilent.
 func (s *Store) WatchAgents(ctx context.Context, silence time.Duration) error {
 	started := time.Now()
+	if s.silence != nil {
+		var examining sync.WaitGroup
+		defer examining.Wait()
+		examining.Go(func() { s.silence.Run(ctx) })
+	}
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	marks := started
@@ -238,6 +252,60 @@ func standingOf(h *api.Host) (standing api.Standing, judged bool) {
 		return api.Standing{Stalled: true, Reason: api.ReasonTwoMachines, Message: message}, true
 	}
 	return api.Standing{Ready: true, Reason: api.ReasonReady}, true
+}
+
+// silenceOf examines hosts whose agents do not report. config reaches the servers as one of them.
+func silenceOf(s *Store, config *rest.Config) *silence.Watcher {
+	return &silence.Watcher{
+		Config: config, Log: s.log,
+		Hosts: func() []silence.Host { return silentHosts(s) },
+		Servers: func(ctx context.Context) (map[string]string, error) {
+			var list corev1.ConfigMap
+			err := s.api.Get(ctx, types.NamespacedName{Namespace: api.SystemNamespace, Name: "servers"}, &list)
+			return list.Data, client.IgnoreNotFound(err)
+		},
+		Put: func(ctx context.Context, host string, cause absence.Cause) error {
+			return putCause(ctx, s, host, cause)
+		},
+	}
+}
+
+// silentHosts are the hosts whose agents do not report, with what the leader knows of them.
+func silentHosts(s *Store) (all []silence.Host) {
+	var hosts api.HostList
+	var statuses api.StorageStatusList
+	s.list(&hosts)
+	for i := range hosts.Items {
+		h := &hosts.Items[i]
+		since, silent := h.SilentSince()
+		if !silent {
+			continue
+		}
+		if statuses.Items == nil {
+			s.list(&statuses)
+		}
+		b, _ := s.beats.of(h.Name)
+		all = append(all, silence.Host{
+			Host: h, Since: since, Farewell: b.farewell,
+			Storage: absence.StorageOf(h.Name, s.daemonsBy(byHost, h.Name), statuses.Items),
+		})
+	}
+	return all
+}
+
+// putCause writes why the agent of a host does not report, unless it reports again.
+func putCause(ctx context.Context, s *Store, host string, cause absence.Cause) error {
+	err := edit(ctx, s, types.NamespacedName{Name: host}, func(h *api.Host) error {
+		c := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason == string(cause.Reason) && c.Message == cause.Message {
+			return errUnchanged
+		}
+		s.log.Info("the cause of a disconnected agent was found", "host", host, "reason", cause.Reason, "message", cause.Message)
+		c.Reason, c.Message = string(cause.Reason), cause.Message
+		standHost(h, time.Now())
+		return nil
+	}, s.updateStatus)
+	return client.IgnoreNotFound(err)
 }
 
 func latest(a, b time.Time) time.Time {

@@ -27,6 +27,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/platform/silence"
 )
 
 // syncTimeout bounds the first filling of the caches.
@@ -59,6 +60,8 @@ type Store struct {
 	logs     map[types.NamespacedName]*eventLog
 	watchers map[*watcher]bool
 	beats    *heartbeats
+	// silence examines hosts whose agents do not report; nil where nobody does.
+	silence *silence.Watcher
 	// emitSlice is flushSlice, but in tests.
 	emitSlice time.Duration
 	// actionWatchers are told of changes of actions.
@@ -84,6 +87,8 @@ type Options struct {
 	// Reviews says that the leader may not act in the name of other users, as in Kubernetes. It
 	// answers a Plan by asking what the requester may do, and sends the dry runs in its own name.
 	Reviews bool
+	// AskServers says that Config reaches Holdfast's own servers, which know why an agent does not report.
+	AskServers bool
 	// NodeLabels says that the labels of Hosts are those of Kubernetes' Nodes: the Store does not
 	// set kubernetes.io/hostname.
 	NodeLabels bool
@@ -120,6 +125,9 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	}
 	if s.cache, err = newCache(config, httpClient, scheme, s.unwatched); err != nil {
 		return nil, fmt.Errorf("while preparing the caches: %w", err)
+	}
+	if o.AskServers {
+		s.silence = silenceOf(s, plain)
 	}
 	s.life, s.cancel = context.WithCancel(ctx)
 	if err := s.start(s.life); err != nil {

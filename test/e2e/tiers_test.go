@@ -86,6 +86,8 @@ var tests = map[string]struct {
 	"TestRecoverMons":         {full, 90},
 	"TestRestartEverything":   {full, 100},
 	"TestSideBySide":          {full, 120},
+	"TestSilentAgents":        {full, 260},
+	"TestSilentServers":       {full, 160},
 }
 
 // memory is what a test takes at most, in bytes: four hosts with real Ceph, or a virtual machine beside three.

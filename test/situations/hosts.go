@@ -1,4 +1,77 @@
 package situations
 
+import api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+
 // hosts are the situations of hosts, agents and servers.
-var hosts = []Situation{}
+var hosts = []Situation{
+	{
+		Name: "agent-killed", About: "host", Cause: "The agent's process was killed; the machine and its daemons run.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonAgentNotRunning, Next: "'systemctl start holdfast'",
+		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "agent-stopped", About: "host", Cause: "Somebody stopped the agent.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonAgentStopped, Next: "run 'systemctl start holdfast' on host h2",
+		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "agent-hangs", About: "host", Cause: "The agent's process hangs (SIGSTOP).",
+		Ask: "holdfast why host/h2", Reason: api.ReasonAgentHangs, Next: "run 'systemctl restart holdfast' on host h2",
+		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "agent-hangs-osd", About: "daemon", Cause: "The agent of an OSD's host hangs (SIGSTOP).",
+		Ask: "holdfast why osd.2", Reason: api.ReasonAgentHangs, Next: "run 'systemctl restart holdfast' on host h2",
+		Staged: "e2e TestSilentAgents",
+	},
+	{
+		Name: "host-certificate-ended", About: "host", Cause: "The certificate of a host ended, such as after months without power.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonCertificateEnded, Next: "'holdfast agent --join TOKEN'",
+		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "network-cut", About: "host", Cause: "The network between the server and a host is cut; the mons reach its OSD.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonNetworkCut, Next: "do not remove the host",
+		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "host-off", About: "host", Cause: "A machine is switched off.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonMachineUnreachable, Next: "switch the machine of host h2 on",
+		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "host-off-osd", About: "daemon", Cause: "The machine of an OSD is switched off.",
+		Ask: "holdfast why osd.2", Reason: api.ReasonMachineUnreachable, Next: "switch the machine of host h2 on",
+		Staged: "e2e TestSilentAgents",
+	},
+	{
+		Name: "server-killed", About: "server", Cause: "The process of a server was killed.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonAgentNotRunning, Next: "run 'systemctl start holdfast' on host h2",
+		Staged: "e2e TestSilentServers", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "server-hangs", About: "server", Cause: "The process of a server hangs (SIGSTOP).",
+		Ask: "holdfast why host/h2", Reason: api.ReasonAgentHangs, Next: "run 'systemctl restart holdfast' on host h2",
+		Staged: "e2e TestSilentServers", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "server-off", About: "server", Cause: "The machine of a server is switched off.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonMachineUnreachable, Next: "switch the machine of host h2 on",
+		Staged: "e2e TestSilentServers", Scenario: "internal/absence TestJudge",
+	},
+	{
+		Name: "quorum-lost", About: "server", Cause: "Two of three servers are down.",
+		Ask: "holdfast status", Reason: api.ReasonQuorumLost, Next: "start the servers that do not answer",
+		Staged: "e2e TestSilentServers", Scenario: "cli/noquorum TestRoundTripper",
+	},
+	{
+		Name: "quorum-lost-kubectl", About: "server", Cause: "Two of three servers are down.",
+		Ask: "kubectl get hosts", Reason: api.ReasonQuorumLost, Next: "start them ('systemctl start holdfast' there)",
+		Staged: "e2e TestSilentServers", Scenario: "control/quorumlost TestWatcher",
+	},
+	{
+		Name: "quorum-hangs", About: "server", Cause: "Two of three servers hang (SIGSTOP).",
+		Ask: "kubectl get hosts", Reason: api.ReasonQuorumLost, Next: "start them ('systemctl start holdfast' there)",
+		Staged: "e2e TestSilentServers",
+	},
+}

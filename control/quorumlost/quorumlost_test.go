@@ -1,0 +1,104 @@
+package quorumlost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/holdfast-storage/holdfast/control/access"
+	"github.com/holdfast-storage/holdfast/control/etcd"
+)
+
+// member is one of three members, of which some answer.
+type member struct {
+	ready   bool
+	answers string
+}
+
+func (m *member) Ready(context.Context) error {
+	if m.ready {
+		return nil
+	}
+	return errors.New("no leader")
+}
+
+func (*member) Members() []etcd.Info {
+	return []etcd.Info{
+		{Name: "s1", PeerURL: "https://10.0.0.1:7441", Voter: true}, {Name: "s2", PeerURL: "https://10.0.0.2:7441", Voter: true},
+		{Name: "s3", PeerURL: "https://10.0.0.3:7441", Voter: true}, {Name: "learner", PeerURL: "https://10.0.0.4:7441"},
+	}
+}
+
+func (m *member) Answers(_ context.Context, peerURL string) bool {
+	return strings.Contains(m.answers, peerURL[14:16])
+}
+
+// TestWatcher: users are refused once there is no quorum for longer than an election lasts, and read which servers do not answer.
+func TestWatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &member{ready: true, answers: "0.1 0.2 0.3"}
+		w := &Watcher{Member: m}
+		ctx, cancel := context.WithCancel(t.Context())
+		go w.Run(ctx)
+		defer synctest.Wait()
+		defer cancel()
+		wait := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		const admin, path = access.GroupAdmins, "/api/v1/namespaces"
+		m.ready, m.answers = false, "0.1"
+		if wait(2 * time.Second); w.asks(t, admin, path) != "" {
+			t.Error("users are refused during an election")
+		}
+		wait(5 * time.Second)
+		got := w.asks(t, admin, path)
+		for _, want := range []string{"QuorumLost: no quorum: 2 of 3 servers", "s2 (10.0.0.2), s3 (10.0.0.3)", "systemctl start holdfast"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("users read %q, without %q", got, want)
+			}
+		}
+		for group, path := range map[string]string{access.GroupMasters: path, access.GroupHosts: path, admin: "/readyz"} {
+			if got := w.asks(t, group, path); got != "" {
+				t.Errorf("%s asks for %s, and reads %q", group, path, got)
+			}
+		}
+		m.answers = "0.1 0.2"
+		if wait(2 * time.Second); !strings.Contains(w.asks(t, admin, path), "elect a leader") {
+			t.Errorf("while most answer users read %q", w.asks(t, admin, path))
+		}
+		m.ready = true
+		if wait(2 * time.Second); w.asks(t, admin, path) != "" {
+			t.Error("users are refused with a quorum")
+		}
+	})
+}
+
+// asks sends a request of a user of a group, and returns the refusal.
+func (w *Watcher) asks(t *testing.T, group, path string) string {
+	t.Helper()
+	name := "jo"
+	if group == access.GroupHosts {
+		name = access.HostUser("h1")
+	}
+	r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
+	r.Header.Set("Accept", "application/json")
+	ctx := request.WithUser(r.Context(), &user.DefaultInfo{Name: name, Groups: []string{group}})
+	answer := httptest.NewRecorder()
+	w.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(answer, r.WithContext(request.WithRequestInfo(ctx, &request.RequestInfo{})))
+	if answer.Code == http.StatusOK {
+		return ""
+	}
+	var s metav1.Status
+	if err := json.Unmarshal(answer.Body.Bytes(), &s); err != nil {
+		t.Fatal(err)
+	}
+	return string(s.Reason) + ": " + s.Message
+}
