@@ -41,6 +41,7 @@ const AnnotationEntity = "holdfast.io/ceph-entity"
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.host`
 // +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.status.service.reason`
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
@@ -202,7 +203,7 @@ const (
 	DaemonFailed DaemonState = "Failed"
 )
 
-// DaemonStatus is what the agent of the daemon's host reports. It is the only writer of all fields but Conditions.
+// DaemonStatus is what the agent of the daemon's host reports. It is the only writer of all fields but Service and Conditions.
 type DaemonStatus struct {
 	// ObservedGeneration is the generation of the spec that State speaks of. Its writer is the agent.
 	// +optional
@@ -227,6 +228,14 @@ type DaemonStatus struct {
 	// LastExit is how the process ended the last time. Its writer is the agent.
 	// +optional
 	LastExit *DaemonExit `json:"lastExit,omitempty"`
+	// Ends are when the process ended of itself in the last minutes, the newest last. Their writer is the agent.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Ends []metav1.MicroTime `json:"ends,omitempty"`
+	// Service is what else than serving the storage system says of a daemon whose process runs. Its writer is the leader.
+	// +optional
+	Service *DaemonService `json:"service,omitempty"`
 	// Version is the release of the program, as it tells itself. Its writer is the agent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -292,6 +301,30 @@ type DaemonExit struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Next string `json:"next,omitempty"`
+}
+
+// ServiceState is what the storage system makes of a daemon: Standby (it can take over), Limited (it serves less
+// than it should) or OutOfService (it serves nothing).
+// +kubebuilder:validation:Enum=Standby;Limited;OutOfService
+type ServiceState string
+
+// The states of a daemon's service.
+const (
+	ServiceStandby ServiceState = "Standby"
+	ServiceLimited ServiceState = "Limited"
+	OutOfService   ServiceState = "OutOfService"
+)
+
+// DaemonService is what the storage system says of a daemon, since when, why, and what a user does about it.
+type DaemonService struct {
+	State  ServiceState `json:"state"`
+	Reason Reason       `json:"reason"`
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Next  string      `json:"next,omitempty"`
+	Since metav1.Time `json:"since"`
 }
 
 // DaemonList is a list of Daemons.

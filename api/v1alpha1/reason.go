@@ -92,12 +92,31 @@ const (
 	ReasonKilled        Reason = "Killed"
 )
 
+// Reasons why a daemon whose process runs does not serve, or serves less than it should.
+const (
+	ReasonStandby      Reason = "Standby"
+	ReasonKeepsEnding  Reason = "KeepsEnding"
+	ReasonMarkedOut    Reason = "MarkedOut"
+	ReasonZeroWeight   Reason = "ZeroWeight"
+	ReasonNotUsed      Reason = "NotUsed"
+	ReasonFlagSet      Reason = "FlagSet"
+	ReasonFull         Reason = "Full"
+	ReasonNearFull     Reason = "NearFull"
+	ReasonBackfillFull Reason = "BackfillFull"
+	ReasonNotInQuorum  Reason = "NotInQuorum"
+	ReasonNotListed    Reason = "NotListed"
+	ReasonNotJoinable  Reason = "NotJoinable"
+	ReasonTakingOver   Reason = "TakingOver"
+	ReasonPeerRejected Reason = "PeerRejected"
+)
+
 // NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has to act.
 func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
-		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk, ReasonChangedOutside:
+		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk, ReasonChangedOutside,
+		ReasonKeepsEnding, ReasonMarkedOut, ReasonZeroWeight, ReasonNotUsed, ReasonFlagSet, ReasonFull, ReasonNotInQuorum, ReasonNotJoinable, ReasonPeerRejected:
 		return true
 	}
 	return false

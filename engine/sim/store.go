@@ -15,6 +15,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
@@ -282,6 +283,19 @@ func (m *Memory) PutNodeStatus(ctx context.Context, namespace string, status eng
 			return nil, fmt.Errorf("node %s: %w", next.Name, engine.ErrStale)
 		}
 		next.Status = status.Status
+		return m.updateStatus(next)
+	})
+}
+
+// PutService writes what the storage system says of a daemon, if it differs.
+func (m *Memory) PutService(ctx context.Context, namespace string, change serving.Change) error {
+	return m.write(ctx, "PutService", change.Name, func() ([]engine.Change, error) {
+		o, ok := m.objects[id{"Daemon", namespace, change.Name}]
+		if !ok {
+			return nil, nil
+		}
+		next := clone(o.(*api.Daemon))
+		next.Status.Service = change.Service.DeepCopy()
 		return m.updateStatus(next)
 	})
 }
