@@ -115,8 +115,9 @@ func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
-		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk, ReasonChangedOutside,
-		ReasonKeepsEnding, ReasonMarkedOut, ReasonZeroWeight, ReasonNotUsed, ReasonFlagSet, ReasonFull, ReasonNotInQuorum, ReasonNotJoinable, ReasonPeerRejected:
+		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost,
+		ReasonQuorumAtRisk, ReasonChangedOutside, ReasonKeepsEnding, ReasonMarkedOut, ReasonZeroWeight, ReasonNotUsed,
+		ReasonFlagSet, ReasonFull, ReasonNotInQuorum, ReasonNotJoinable, ReasonPeerRejected:
 		return true
 	}
 	return false

@@ -325,7 +325,7 @@ func said(p *planner) serving.Said {
 	all := serving.Said{}
 	for i := range p.view.Daemons {
 		d := &p.view.Daemons[i]
-		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD && o.OSDs[id].UUID == d.Spec.Parameters[ParamOSDUUID] {
+		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD && osdOf(d, o.OSDs).UUID != "" {
 			f.OSDs[id] = saidOSD(p, d, id)
 		}
 		if s := f.Of(d); s != nil {

@@ -64,7 +64,7 @@ func (m *Memory) View(_ context.Context, cluster types.NamespacedName) (*engine.
 	nodes := list(m, func(*api.StorageNode) bool { return true })
 	daemons := list(m, func(*api.Daemon) bool { return true })
 	v := &engine.View{Cluster: c, Hosts: list(m, func(*api.Host) bool { return true })}
-	v.Resources = engine.ResourcesOf(m.resources(), cluster)
+	v.Resources = engine.ResourcesOf(resourcesOf(m), cluster)
 	v.Actions = engine.ActionsOf(list(m, func(*api.Action) bool { return true }), cluster)
 	for i := range nodes {
 		if nodes[i].Namespace == c.Namespace && engine.ClusterOf(&nodes[i], clusters) == c.Name {
@@ -304,10 +304,10 @@ func (m *Memory) PutService(ctx context.Context, namespace string, change servin
 func (m *Memory) Resources(context.Context) ([]api.Resource, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.resources(), nil
+	return resourcesOf(m), nil
 }
 
-func (m *Memory) resources() []api.Resource {
+func resourcesOf(m *Memory) []api.Resource {
 	var all []api.Resource
 	for _, o := range m.objects {
 		if r, ok := o.(api.Resource); ok {
@@ -466,7 +466,7 @@ func (m *Memory) dropBelongings(cluster *api.StorageCluster) {
 }
 
 func (m *Memory) orphanResources(cluster *api.StorageCluster) error {
-	for _, r := range engine.ResourcesOf(m.resources(), types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}) {
+	for _, r := range engine.ResourcesOf(resourcesOf(m), types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}) {
 		engine.OrphanResource(r)
 		if _, err := m.updateStatus(r); err != nil {
 			return err

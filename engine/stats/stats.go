@@ -32,11 +32,12 @@ const (
 	Gone      = "Gone"
 )
 
-// durationBounds are the upper bounds of the buckets of Durations. A run in which nothing changes takes milliseconds, and one that
-// waits for a storage system that does not answer, seconds.
+// durationBounds are the upper bounds of the buckets of Durations. A run in which nothing changes takes milliseconds,
+// and one that waits for a storage system that does not answer, seconds.
 var durationBounds = []time.Duration{
-	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
-	500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute,
+	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
+	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
+	10 * time.Second, 30 * time.Second, time.Minute,
 }
 
 // Durations is a histogram.

@@ -51,7 +51,8 @@ func filesystemOf(d *api.Daemon) string {
 
 func (f *Facts) takingOver(d *api.Daemon, rank Rank) *api.DaemonService {
 	next := "wait: it takes over by itself"
-	if was := d.Status.Service; was != nil && was.Reason == api.ReasonTakingOver && f.Now.Sub(was.Since.Time) > slowTakeover {
+	was := d.Status.Service
+	if was != nil && was.Reason == api.ReasonTakingOver && f.Now.Sub(was.Since.Time) > slowTakeover {
 		next = "it takes long: " + restart(d)
 		if rank.State == "up:clientreplay" || rank.State == "up:reconnect" {
 			next = fmt.Sprintf("it waits for clients: list them with 'holdfast ceph tell mds.%s client ls', and evict the "+

@@ -26,8 +26,9 @@ func (f *Facts) osd(d *api.Daemon) *api.DaemonService {
 	case !o.Placed:
 		return nil // it is put back
 	case o.Place.Weight == 0:
-		return out(api.ReasonZeroWeight, fmt.Sprintf("give it the weight of its size in TiB with 'holdfast ceph osd crush reweight osd.%d %s'",
-			id, orWord(o.Weight, "TIB")), "its process runs, and CRUSH has it with weight 0, so that Ceph gives it no data")
+		return out(api.ReasonZeroWeight, fmt.Sprintf("give it the weight of its size in TiB with 'holdfast ceph osd crush "+
+			"reweight osd.%d %s'", id, orWord(o.Weight, "TIB")),
+			"its process runs, and CRUSH has it with weight 0, so that Ceph gives it no data")
 	case f.Takes != nil && !slices.ContainsFunc(f.Takes, func(t crushmap.Take) bool { return t.Reaches(o.Place) }):
 		return unused(id, o.Place)
 	}
@@ -78,7 +79,8 @@ func full(id int, o OSD) *api.DaemonService {
 	has := func(state string) bool { return slices.Contains(o.State, state) }
 	switch {
 	case has("full"):
-		return out(api.ReasonFull, room+". To be able to delete, raise the limit with 'holdfast ceph osd set-full-ratio 0.97'",
+		return out(api.ReasonFull,
+			room+". To be able to delete, raise the limit with 'holdfast ceph osd set-full-ratio 0.97'",
 			"it is full, so that Ceph refuses writes to each pool that stores data on it")
 	case has("backfillfull"):
 		return limited(api.ReasonBackfillFull, room, "it is so full that Ceph moves no more data to it")

@@ -1,5 +1,5 @@
-// Package serves says what Ceph makes of daemons whose processes run: which of them stand by, serve less than they should
-// or nothing at all, why, and what a user does about it. It is pure.
+// Package serves says what Ceph makes of daemons whose processes run: which of them stand by, serve less than they
+// should or nothing at all, why, and what a user does about it. It is pure.
 package serves
 
 import (
@@ -124,7 +124,8 @@ func (f *Facts) listed(d *api.Daemon) *api.DaemonService {
 
 // restart is the step that ends the process of a daemon and starts another one.
 func restart(d *api.Daemon) string {
-	return fmt.Sprintf("restart it with 'holdfast daemon restart %s.%s'", strings.TrimPrefix(d.Spec.Type, "ceph-"), d.Spec.ID)
+	kind := strings.TrimPrefix(d.Spec.Type, "ceph-")
+	return fmt.Sprintf("restart it with 'holdfast daemon restart %s.%s'", kind, d.Spec.ID)
 }
 
 func out(reason api.Reason, next, format string, args ...any) *api.DaemonService {
