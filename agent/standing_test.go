@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast-storage/holdfast/agent/condition"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
@@ -105,7 +106,7 @@ func TestStanding_states(t *testing.T) {
 	} {
 		d := &api.Daemon{Spec: api.DaemonSpec{State: test.wants}}
 		d.DeletionTimestamp = test.deleted
-		got := daemonStanding(d, &api.DaemonStatus{State: test.state})
+		got := condition.Of(d, &api.DaemonStatus{State: test.state})
 		if !got.Ready && got.Message == "" {
 			t.Errorf("%s: it is not said why", test.name)
 		}
@@ -120,10 +121,10 @@ func TestStanding_states(t *testing.T) {
 func TestStanding_waits(t *testing.T) {
 	d := &api.Daemon{Spec: api.DaemonSpec{State: api.WantRunning}}
 	s := &api.DaemonStatus{State: api.DaemonRunning, Message: "the changed spec is not in force: it waits"}
-	if got := faultyStanding(d, s, true); got.Ready || got.Stalled {
+	if got := condition.Faulty(d, s, true); got.Ready || got.Stalled {
 		t.Errorf("it waits: %+v", got)
 	}
-	if got := faultyStanding(d, s, false); !got.Stalled {
+	if got := condition.Faulty(d, s, false); !got.Stalled {
 		t.Errorf("it failed: %+v", got)
 	}
 }

@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/condition"
 	"github.com/holdfast-storage/holdfast/agent/lastwords"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/ends"
 )
 
 // announceAfter is how long something takes before it is worth telling: what is over by then is told by its outcome. A fleet that
@@ -42,7 +44,7 @@ func processNameOf(d *api.Daemon) string { return processName(client.ObjectKeyFr
 
 // tell writes the status of a daemon, if it differs from what the server has. The report stays as it was told last.
 func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus) error {
-	return a.tellStanding(ctx, d, status, daemonStanding(d, &status))
+	return a.tellStanding(ctx, d, status, condition.Of(d, &status))
 }
 
 // tellStanding is tell for a daemon of which its state does not say how it is.
@@ -55,6 +57,7 @@ func (a *agent) tellStanding(ctx context.Context, d *api.Daemon, status api.Daem
 		if status.LastExit == nil {
 			status.LastExit = have.LastExit
 		}
+		status.Ends = ends.Next(have, &status)
 		if wantsReport(d) || d.DeletionTimestamp != nil {
 			status.Report = have.Report
 		}
@@ -109,9 +112,9 @@ func (a *agent) patchStatus(ctx context.Context, d *api.Daemon, have, status api
 	return nil, err
 }
 
-// noticeStatus has a status written again that somebody else wrote.
+// noticeStatus has a status written again that somebody else wrote, or by what the storage system says now.
 func (a *agent) noticeStatus(d *api.Daemon) {
-	if a.told.seen(d) && a.writeAgain(d) {
+	if seen, said := a.told.seen(d); said || seen && a.writeAgain(d) {
 		a.work.queue.Add(client.ObjectKeyFromObject(d))
 	}
 }
@@ -170,7 +173,7 @@ func (a *agent) fail(ctx context.Context, d *api.Daemon, err error) error {
 		status = runningStatus(s, a.versionOf(ctx, d), a.words.Exit(d, s.LastExit))
 		status.Message = message
 	}
-	return errors.Join(err, a.tellStanding(ctx, d, status, faultyStanding(d, &status, w != nil)))
+	return errors.Join(err, a.tellStanding(ctx, d, status, condition.Faulty(d, &status, w != nil)))
 }
 
 // runningStatus says how a process that is kept running is, and how it ended the last time.

@@ -39,6 +39,8 @@ type tellings struct {
 	// resource version of that.
 	there   api.DaemonStatus
 	version string
+	// service is what the leader wrote last: it is none of the agent's.
+	service *api.DaemonService
 	// writing is set while a write is under way, to the version that it is made on. What the watch
 	// brings then may be that write.
 	writing string
@@ -52,8 +54,14 @@ type tellings struct {
 // learn notes what the server has, unless something newer is known.
 func (w *tellings) learn(there api.DaemonStatus, version string) {
 	if newer, err := resourceversion.CompareResourceVersion(version, w.version); err == nil && newer > 0 {
-		w.there, w.version = there, version
+		w.there, w.service, w.version = own(there), there.Service, version
 	}
+}
+
+// own is a status without what the leader alone writes.
+func own(s api.DaemonStatus) api.DaemonStatus {
+	s.Service = nil
+	return s
 }
 
 // overwritten says whether the server has another status than was told, and no write is under way
@@ -72,7 +80,13 @@ func (t *told) of(d *api.Daemon) tellings {
 	if w := t.known(d); w != nil {
 		return *w
 	}
-	return tellings{uid: d.UID, status: d.Status, there: d.Status, version: d.ResourceVersion}
+	return begun(d)
+}
+
+// begun is what is known of a daemon before anything was told.
+func begun(d *api.Daemon) tellings {
+	there := own(d.Status)
+	return tellings{uid: d.UID, status: there, there: there, service: d.Status.Service, version: d.ResourceVersion}
 }
 
 // known is what was told of a daemon; nil where nothing was. The caller holds mu.
@@ -84,16 +98,17 @@ func (t *told) known(d *api.Daemon) *tellings {
 }
 
 // seen notes what the watch brought, and says whether somebody else wrote the status after it was
-// told.
-func (t *told) seen(d *api.Daemon) bool {
+// told, and whether the leader says something else of the daemon.
+func (t *told) seen(d *api.Daemon) (overwritten, said bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.known(d)
 	if w == nil {
-		return false
+		return false, false
 	}
+	was := w.service
 	w.learn(d.Status, d.ResourceVersion)
-	return w.overwritten()
+	return w.overwritten(), !equality.Semantic.DeepEqual(was, w.service)
 }
 
 // open is what was told of a daemon, with what d has of newer things. It is remembered from now on.
@@ -102,7 +117,7 @@ func (t *told) open(d *api.Daemon) tellings {
 	defer t.mu.Unlock()
 	w := t.known(d)
 	if w == nil {
-		w = &tellings{uid: d.UID, status: d.Status, there: d.Status, version: d.ResourceVersion}
+		w = new(begun(d))
 		if t.byKey == nil {
 			t.byKey = map[types.NamespacedName]*tellings{}
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/condition"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -147,5 +148,5 @@ func (a *agent) tellHeld(ctx context.Context, d *api.Daemon, s runtime.State, wh
 	if stalled {
 		status.Message = last.Message
 	}
-	return a.tellStanding(ctx, d, status, faultyStanding(d, &status, !stalled))
+	return a.tellStanding(ctx, d, status, condition.Faulty(d, &status, !stalled))
 }

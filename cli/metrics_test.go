@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-storage/holdfast/control/quorumview"
-	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/stats"
 )
 
 // TestQuorum_metric: the server that leads etcd shows how its members are, and the others nothing.
@@ -101,7 +101,7 @@ func TestMetricsPage(t *testing.T) {
 	if diff := cmp.Diff(shown, documented); diff != "" {
 		t.Errorf("metrics of the code (-) and of docs/reference/metrics.md (+):\n%s", diff)
 	}
-	for _, outcome := range engine.Outcomes() {
+	for _, outcome := range stats.Outcomes() {
 		if !strings.Contains(string(page), "`"+outcome+"`") {
 			t.Errorf("the outcome %s is not in docs/reference/metrics.md", outcome)
 		}

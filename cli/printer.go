@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/why"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -209,7 +210,8 @@ func picture(name string, s snapshot, elapsed time.Duration) []string {
 		wo, wh = max(wo, len(l.Object)), max(wh, len(l.Host))
 	}
 	for _, l := range lines {
-		rows = append(rows, strings.TrimRight(fmt.Sprintf("  %s %-*s  %-*s  %-9s  %s", mark(l.State), wo, l.Object, wh, l.Host, l.State, l.Detail), " "))
+		row := fmt.Sprintf("  %s %-*s  %-*s  %-9s  %s", l.mark(), wo, l.Object, wh, l.Host, l.State, l.Detail)
+		rows = append(rows, strings.TrimRight(row, " "))
 	}
 	for _, d := range s.decisions() {
 		rows = append(rows, "  - "+d)
@@ -217,8 +219,11 @@ func picture(name string, s snapshot, elapsed time.Duration) []string {
 	return rows
 }
 
-func mark(state string) string {
-	switch state {
+func (l line) mark() string {
+	if mark := why.Mark(l.Service); mark != "" {
+		return mark
+	}
+	switch l.State {
 	case "Running", string(api.ResourceOnline):
 		return "✓"
 	case "Failed", "BackOff", string(api.ResourceOffline):

@@ -36,7 +36,9 @@ type line struct {
 	Object string `json:"object"`
 	Host   string `json:"host,omitempty"`
 	State  string `json:"state"`
-	Detail string `json:"detail,omitempty"`
+	// Service is what the storage system says of a daemon.
+	Service api.ServiceState `json:"service,omitempty"`
+	Detail  string           `json:"detail,omitempty"`
 }
 
 func (s snapshot) condition(kind string) *metav1.Condition {
@@ -173,13 +175,13 @@ func (s snapshot) lines() []line {
 	var lines []line
 	if s.Status != nil {
 		for _, c := range s.Status.Status.Checks {
-			lines = append(lines, line{"check/" + c.Code, "", c.Severity, checkText(c)})
+			lines = append(lines, line{"check/" + c.Code, "", c.Severity, "", checkText(c)})
 		}
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if c := meta.FindStatusCondition(n.Status.Conditions, api.NodeAccepted); c != nil && c.Status != metav1.ConditionTrue {
-			lines = append(lines, line{"node/" + n.Name, n.Status.Host, c.Reason, c.Message})
+			lines = append(lines, line{"node/" + n.Name, n.Status.Host, c.Reason, "", c.Message})
 		}
 	}
 	for i := range s.Daemons {
@@ -202,7 +204,7 @@ func (s snapshot) shows(r api.Resource) bool {
 // resourceLine says how a resource is.
 func resourceLine(r api.Resource) line {
 	common := r.Common()
-	return line{engine.ResourceObject(r), "", string(cmp.Or(common.State, api.ResourcePending)), common.Message}
+	return line{engine.ResourceObject(r), "", string(cmp.Or(common.State, api.ResourcePending)), "", common.Message}
 }
 
 // checkText is what is wrong, what it concerns, and the next step.
@@ -220,7 +222,7 @@ func checkText(c api.HealthCheck) string {
 // unheard is what is said of a daemon on a host whose agent is silent: the object has what was heard last.
 func (s snapshot) unheard(l line) line {
 	if text := s.silent[l.Host]; text != "" {
-		l.State, l.Detail = unheard, fmt.Sprintf("last reported %s; %s", l.State, text)
+		l.State, l.Service, l.Detail = unheard, "", fmt.Sprintf("last reported %s; %s", l.State, text)
 	}
 	return l
 }
@@ -234,7 +236,8 @@ func daemonLine(d *api.Daemon) line {
 	if !d.DeletionTimestamp.IsZero() {
 		detail = strings.TrimSpace("being removed " + detail)
 	}
-	return line{shortName(d), d.Spec.Host, string(state), detail}
+	service, text := why.Row(d)
+	return line{shortName(d), d.Spec.Host, string(state), service, cmp.Or(text, detail)}
 }
 
 // shortName is what the storage system's own people call the daemon: mon.a, osd.0.

@@ -284,7 +284,7 @@ func TestLines_checks(t *testing.T) {
 	s.Status = &api.StorageStatus{Status: api.StorageStatusStatus{Checks: []api.HealthCheck{
 		{Code: "OSD_NEARFULL", Severity: "HEALTH_WARN", Message: "1 nearfull osd(s)", Detail: []string{"osd.0 is near full"}, Next: "add disks"},
 	}}}
-	want := []line{{"check/OSD_NEARFULL", "", "HEALTH_WARN", "1 nearfull osd(s) (osd.0 is near full). Next: add disks"}}
+	want := []line{{"check/OSD_NEARFULL", "", "HEALTH_WARN", "", "1 nearfull osd(s) (osd.0 is near full). Next: add disks"}}
 	if diff := cmp.Diff(want, s.lines()); diff != "" {
 		t.Error(diff)
 	}

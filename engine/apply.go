@@ -54,6 +54,11 @@ func (r *run) apply(ctx context.Context) error {
 // applied what it lacked, and waits for both, sees no moment in which all is looked at and the word of the run before still stands.
 func (r *run) statusWrites(back, first *writes) {
 	namespace := r.view.Cluster.Namespace
+	for _, change := range r.plan.Services {
+		first.add("while writing the service of daemon "+change.Name, func(ctx context.Context) error {
+			return r.Store.PutService(ctx, namespace, change)
+		})
+	}
 	for _, change := range r.plan.Nodes {
 		w := first
 		if change.Seen = r.view.node(change.Name); change.Seen != nil && takesBack(change.Seen.Status.Conditions, change.Status.Conditions) {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 )
 
 // Plan is what an orchestration wants to change. It is a value: making it changes nothing.
@@ -32,6 +33,9 @@ type Plan struct {
 	Resources []ResourceChange
 	// Status is the whole StorageStatus as it should read.
 	Status api.StorageStatusStatus
+	// Said is what the storage system says of daemons whose processes run. Services is what of it is new; the engine sets it.
+	Said     serving.Said
+	Services []serving.Change
 	// Conditions are those of the StorageCluster that are the driver's own; their times and generations are the engine's affair. One that a plan
 	// does not have stays as it was.
 	Conditions []metav1.Condition

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 )
 
 // run is one orchestration of one cluster.
@@ -152,6 +153,8 @@ func (r *run) planFor(view *View) (err error) {
 	} else {
 		r.plan = observed(view, r.plan)
 	}
+	r.plan.Services = serving.Changes(view.Daemons, r.plan.Said, r.started)
+	serving.Worsen(&r.plan.Status, view.Daemons, r.started)
 	r.plan.Status = Aggregate(view, r.plan, r.started)
 	return nil
 }

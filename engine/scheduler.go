@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/stats"
 	"github.com/holdfast-storage/holdfast/internal/backoff"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -36,7 +37,7 @@ type Config struct {
 	// Parallel bounds how many runs are at work at once; zero means 8. A run that takes more than two seconds counts no more.
 	Parallel int
 	// Stats, when set, is counted up.
-	Stats *Stats
+	Stats *stats.Stats
 }
 
 // Run orchestrates all clusters until ctx ends, and returns when the last run has ended. Only the leader may run it.
@@ -46,7 +47,7 @@ type Config struct {
 // whatever becomes of the work). Runs of one cluster follow each other; different clusters run side by side.
 func Run(ctx context.Context, c Config) error {
 	if c.Stats == nil {
-		c.Stats = &Stats{}
+		c.Stats = &stats.Stats{}
 	}
 	if c.Parallel <= 0 {
 		c.Parallel = defaultParallel
@@ -252,11 +253,11 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 	defer func() {
 		s.Stats.Running.Add(-1)
 		s.Stats.Events.Add(int64(e.Events))
-		s.Stats.end(e.Outcome, time.Since(began))
+		s.Stats.End(e.Outcome, time.Since(began))
 	}()
 	c, err := s.Store.Cluster(ctx, cluster)
 	if err == nil && s.begin(c) == api.ClusterPaused {
-		e.Outcome = outcomePaused
+		e.Outcome = stats.Paused
 		s.rest(ctx, c)
 		return
 	}
@@ -294,11 +295,11 @@ func (s *scheduler) run(ctx context.Context, cluster types.NamespacedName, due b
 func outcomeOf(ctx context.Context, e *RefreshEvent, err error) string {
 	switch {
 	case ctx.Err() != nil:
-		return outcomeStopped
+		return stats.Stopped
 	case errors.Is(err, ErrNotFound):
-		return outcomeGone
+		return stats.Gone
 	case errors.Is(err, ErrLocked):
-		return outcomeDiscarded
+		return stats.Discarded
 	case err != nil:
 		return string(api.OutcomeFailed)
 	}

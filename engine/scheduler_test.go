@@ -15,6 +15,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/sim"
+	"github.com/holdfast-storage/holdfast/engine/stats"
 )
 
 // recorder is a service manager that notes when it is called, and does what it is told.
@@ -73,19 +74,19 @@ func (r *recorder) times() []time.Duration {
 }
 
 // runScheduler starts the scheduler on a store with cluster "t" and waits for the first run to end.
-func runScheduler(t *testing.T, l *lab, r *recorder) (stats *engine.Stats, stop func()) {
+func runScheduler(t *testing.T, l *lab, r *recorder) (counts *stats.Stats, stop func()) {
 	t.Helper()
 	r.begin, r.now = time.Now(), map[string]int{}
-	stats = &engine.Stats{}
+	counts = &stats.Stats{}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
 		done <- engine.Run(ctx, engine.Config{
-			Store: l.Memory, Managers: []engine.ServiceManager{r}, Log: l.orch.Log, Parallel: 3, Stats: stats,
+			Store: l.Memory, Managers: []engine.ServiceManager{r}, Log: l.orch.Log, Parallel: 3, Stats: counts,
 		})
 	}()
 	synctest.Wait()
-	return stats, func() {
+	return counts, func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 )
 
 // ErrNotFound is wrapped by a Store's errors for things that are not there.
@@ -46,6 +47,8 @@ type Store interface {
 	// AnnotateDaemon writes a daemon's annotations, if change makes them differ: what a person asks of it, and
 	// no memory. The error wraps ErrNotFound when the daemon is gone.
 	AnnotateDaemon(ctx context.Context, daemon types.NamespacedName, change func(annotations map[string]string)) error
+	// PutService writes what the storage system says of a daemon, if it differs. A daemon that is gone is no error.
+	PutService(ctx context.Context, namespace string, change serving.Change) error
 	// RemoveDaemon deletes a daemon; its agent cleans up before it is gone. A daemon that is gone is no error.
 	RemoveDaemon(ctx context.Context, namespace, name string) error
 	// Ask has the agent of a daemon carry out a command, and waits until it has. It returns what the agent says of it; the error

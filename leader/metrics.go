@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-storage/holdfast/action"
-	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/stats"
 )
 
 // Metrics shows what the engine of this process has counted since the process was started, and what
 // its Store knows while it leads. The zero value is ready. It is registered once; each Run counts
 // in it.
 type Metrics struct {
-	stats   engine.Stats
+	stats   stats.Stats
 	actions action.Stats
 	store   atomic.Pointer[Store] // nil while this process does not lead
 }
@@ -92,7 +92,7 @@ func (l *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-func histogram(desc *prometheus.Desc, d engine.Durations, labels ...string) prometheus.Metric {
+func histogram(desc *prometheus.Desc, d stats.Durations, labels ...string) prometheus.Metric {
 	buckets := map[float64]uint64{}
 	for bound, n := range d.Up {
 		buckets[bound.Seconds()] = n

@@ -36,7 +36,21 @@ var All = map[api.Reason]string{
 	api.ReasonCertificateRefused: "The agent runs, and its certificate is of another authority.",
 	api.ReasonServersNotTrusted:  "The agent runs, and does not trust the certificate of the servers.",
 
-	api.ReasonQuorumLost: "Not more than half of the servers work: the API neither reads nor writes.",
+	api.ReasonQuorumLost:   "Not more than half of the servers work: the API neither reads nor writes.",
+	api.ReasonStandby:      "The daemon can take over; another one serves.",
+	api.ReasonKeepsEnding:  "The daemon's process ended several times in the last minutes, though it runs between.",
+	api.ReasonMarkedOut:    "The OSD is marked out: Ceph gives it no data.",
+	api.ReasonZeroWeight:   "The OSD has weight 0 in CRUSH: Ceph gives it no data.",
+	api.ReasonNotUsed:      "No pool stores data on OSDs of this device class or at this place in CRUSH.",
+	api.ReasonFlagSet:      "A flag that somebody set in the storage system keeps the daemon from serving.",
+	api.ReasonFull:         "The device is so full that the storage system refuses writes.",
+	api.ReasonNearFull:     "The device is nearly full.",
+	api.ReasonBackfillFull: "The device is so full that the storage system moves no more data to it.",
+	api.ReasonNotInQuorum:  "The mon is in Ceph's map and not in the quorum.",
+	api.ReasonNotListed:    "The process runs, and the storage system does not list the daemon.",
+	api.ReasonNotJoinable:  "The filesystem is set so that no MDS joins it.",
+	api.ReasonTakingOver:   "The MDS has a rank and takes over: it does not serve yet.",
+	api.ReasonPeerRejected: "The pool rejects the daemon: it has another configuration than the others.",
 
 	api.ReasonAgentDisconnected: "The agent of the host is disconnected.",
 	api.ReasonNotAnswering: "The storage system does not answer, or has not reported yet what the decision " +

@@ -41,6 +41,7 @@ const AnnotationEntity = "holdfast.io/ceph-entity"
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.host`
 // +kubebuilder:printcolumn:name="Wanted",type=string,JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.status.service.reason`
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
@@ -202,44 +203,40 @@ const (
 	DaemonFailed DaemonState = "Failed"
 )
 
-// DaemonStatus is what the agent of the daemon's host reports. It is the only writer of all fields but Conditions.
+// DaemonStatus is what the agent of the daemon's host reports. It alone writes all fields but Service and Conditions.
 type DaemonStatus struct {
 	// ObservedGeneration is the generation of the spec that State speaks of. Its writer is the agent.
-	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// State is where the daemon is on its way to the wanted state. Its writer is the agent.
-	// +optional
 	State DaemonState `json:"state,omitempty"`
 	// Message says in a sentence what is going on or wrong. Its writer is the agent.
-	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^([^\p{C}\p{Zl}\p{Zp}]|[\n\t])*$`
 	Message string `json:"message,omitempty"`
 	// PID is the process on its host. Its writer is the agent.
-	// +optional
 	PID int32 `json:"pid,omitempty"`
 	// Started is when the process was started. Its writer is the agent.
-	// +optional
 	Started *metav1.MicroTime `json:"started,omitempty"`
 	// Restarts counts how often the process ended without being told to. Its writer is the agent.
-	// +optional
 	Restarts int32 `json:"restarts,omitempty"`
 	// LastExit is how the process ended the last time. Its writer is the agent.
-	// +optional
 	LastExit *DaemonExit `json:"lastExit,omitempty"`
+	// Ends are when the process ended of itself in the last minutes, the newest last. Their writer is the agent.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Ends []metav1.MicroTime `json:"ends,omitempty"`
+	// Service is what else than serving the storage system says of a daemon whose process runs. Its writer is the leader.
+	Service *DaemonService `json:"service,omitempty"`
 	// Version is the release of the program, as it tells itself. Its writer is the agent.
-	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Version string `json:"version,omitempty"`
 	// Report is what the service itself says of its state, where its driver asks for that: text that only the driver reads. The
 	// agent writes it when it changed.
-	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	Report string `json:"report,omitempty"`
 	// Conditions are Ready, Reconciling and Stalled. The agent writes them with State. While the agent is disconnected
 	// the leader sets Ready to Unknown, which the agent takes back.
-	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -273,25 +270,41 @@ type DaemonExit struct {
 	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Reason string `json:"reason"`
 	// Log is the end of what it wrote.
-	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:Pattern=`^([^\p{C}\p{Zl}\p{Zp}]|[\n\t])*$`
 	Log string `json:"log,omitempty"`
 	// Cause is why it ended, where the agent knows what the log says; empty otherwise.
-	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z]*$`
 	Cause Reason `json:"cause,omitempty"`
 	// Message is the cause in a sentence, or the last line of the log that tells of a failure.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Message string `json:"message,omitempty"`
 	// Next is what a user does about it.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Next string `json:"next,omitempty"`
+}
+
+// ServiceState is what a daemon does for its storage system.
+// +kubebuilder:validation:Enum=Standby;Limited;OutOfService
+type ServiceState string
+
+// The states of a daemon's service: it can take over, it serves less than it should, or it serves nothing.
+const (
+	ServiceStandby, ServiceLimited, OutOfService ServiceState = "Standby", "Limited", "OutOfService"
+)
+
+// DaemonService is what the storage system says of a daemon, since when, why, and what a user does about it.
+type DaemonService struct {
+	State  ServiceState `json:"state"`
+	Reason Reason       `json:"reason"`
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message"`
+	// +kubebuilder:validation:MaxLength=1024
+	Next  string      `json:"next,omitempty"`
+	Since metav1.Time `json:"since"`
 }
 
 // DaemonList is a list of Daemons.

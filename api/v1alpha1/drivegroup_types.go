@@ -279,9 +279,7 @@ func (g *DriveGroup) SelectedHosts() *HostSelection { return &g.Spec.Placement }
 func (g *DriveGroup) Common() *ResourceStatus { return &g.Status.ResourceStatus }
 
 // TakeStatus copies the status of another group.
-func (g *DriveGroup) TakeStatus(from Resource) {
-	g.Status = *from.(*DriveGroup).Status.DeepCopy()
-}
+func (g *DriveGroup) TakeStatus(from Resource) { g.Status = *from.(*DriveGroup).Status.DeepCopy() }
 
 // DriveGroupList is a list of DriveGroups.
 // +kubebuilder:object:root=true

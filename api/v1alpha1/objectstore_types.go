@@ -160,14 +160,10 @@ func (s *ObjectStore) ClusterName() string { return s.Spec.Cluster }
 func (s *ObjectStore) Common() *ResourceStatus { return &s.Status.ResourceStatus }
 
 // TakeStatus gives the store a copy of the status of another one.
-func (s *ObjectStore) TakeStatus(from Resource) {
-	s.Status = *from.(*ObjectStore).Status.DeepCopy()
-}
+func (s *ObjectStore) TakeStatus(from Resource) { s.Status = *from.(*ObjectStore).Status.DeepCopy() }
 
 // SelectedHosts selects the hosts of the gateways.
-func (s *ObjectStore) SelectedHosts() *HostSelection {
-	return &s.Spec.Gateways.Placement.HostSelection
-}
+func (s *ObjectStore) SelectedHosts() *HostSelection { return &s.Spec.Gateways.Placement.HostSelection }
 
 // NewResource is an empty ObjectStore.
 func (*ObjectStoreList) NewResource() Resource { return &ObjectStore{} }

@@ -154,9 +154,7 @@ func (m *RBDMirror) ClusterName() string { return m.Spec.Cluster }
 func (m *RBDMirror) Common() *ResourceStatus { return &m.Status.ResourceStatus }
 
 // TakeStatus gives the resource a copy of the status of another one.
-func (m *RBDMirror) TakeStatus(from Resource) {
-	m.Status = *from.(*RBDMirror).Status.DeepCopy()
-}
+func (m *RBDMirror) TakeStatus(from Resource) { m.Status = *from.(*RBDMirror).Status.DeepCopy() }
 
 // SelectedHosts selects the hosts of the daemons.
 func (m *RBDMirror) SelectedHosts() *HostSelection { return &m.Spec.Placement.HostSelection }

@@ -107,14 +107,34 @@ const (
 // ReasonQuorumLost is that of an answer of the API while the servers have no quorum.
 const ReasonQuorumLost Reason = "QuorumLost"
 
+// Reasons why a daemon whose process runs does not serve, or serves less than it should.
+const (
+	ReasonStandby      Reason = "Standby"
+	ReasonKeepsEnding  Reason = "KeepsEnding"
+	ReasonMarkedOut    Reason = "MarkedOut"
+	ReasonZeroWeight   Reason = "ZeroWeight"
+	ReasonNotUsed      Reason = "NotUsed"
+	ReasonFlagSet      Reason = "FlagSet"
+	ReasonFull         Reason = "Full"
+	ReasonNearFull     Reason = "NearFull"
+	ReasonBackfillFull Reason = "BackfillFull"
+	ReasonNotInQuorum  Reason = "NotInQuorum"
+	ReasonNotListed    Reason = "NotListed"
+	ReasonNotJoinable  Reason = "NotJoinable"
+	ReasonTakingOver   Reason = "TakingOver"
+	ReasonPeerRejected Reason = "PeerRejected"
+)
+
 // NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has to act.
 func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
-		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk, ReasonChangedOutside,
 		ReasonMachineUnreachable, ReasonNetworkCut, ReasonAgentStopped, ReasonAgentNotRunning, ReasonAgentHangs,
-		ReasonCertificateEnded, ReasonCertificateRefused, ReasonServersNotTrusted:
+		ReasonCertificateEnded, ReasonCertificateRefused, ReasonServersNotTrusted,
+		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost,
+		ReasonQuorumAtRisk, ReasonChangedOutside, ReasonKeepsEnding, ReasonMarkedOut, ReasonZeroWeight, ReasonNotUsed,
+		ReasonFlagSet, ReasonFull, ReasonNotInQuorum, ReasonNotJoinable, ReasonPeerRejected:
 		return true
 	}
 	return false

@@ -46,9 +46,13 @@ func (w *World) daemon(d *api.Daemon) Answer {
 		return answered(join(name+" is being removed", d.Status.Message), "wait; its agent stops it and cleans up.")
 	case d.Status.State == api.DaemonFailed:
 		return answered(join(name+" could not be prepared", told, d.Status.Message), "remove the cause; the agent retries by itself. "+upper(log))
+	case keepsEnding(d):
+		return served(name, d)
 	case d.Status.State == api.DaemonBackOff:
 		ended := fmt.Sprintf("%s ended and restarts after a pause (%d restarts so far)", name, d.Status.Restarts)
 		return answered(join(ended, told, lastEnd(d)), nextAfter(d, log)).because(cause(d))
+	case outOfService(d) && (told == "" || decision.Verdict == api.VerdictSkip):
+		return served(name, d)
 	case told != "":
 		return decided(join(fmt.Sprintf("%s is %s", name, state(d)), told), decision, of)
 	case !asWanted(d):
@@ -60,6 +64,13 @@ func (w *World) daemon(d *api.Daemon) Answer {
 	}
 	if h := w.maintained(d); h != nil {
 		return answered(sentence(fmt.Sprintf("%s is %s because %s", name, state(d), maintenance(h))), leaveMaintenance(h))
+	}
+	if d.Status.Service != nil {
+		return served(name, d)
+	}
+	if text := w.unanswered(d); text != "" {
+		return answered(join(fmt.Sprintf("%s is %s%s", name, state(d), since(d)), text),
+			fmt.Sprintf("see 'holdfast why cluster/%s'.", d.Spec.Cluster)).because(api.ReasonNotAnswering)
 	}
 	return answered(sentence(fmt.Sprintf("%s is %s%s, as desired", name, state(d), since(d))), "")
 }

@@ -32,6 +32,8 @@ type FS struct {
 	MDS map[int]MDS
 	// Down are ranks that nobody has, and Damaged those that nobody may have before they are repaired.
 	Down, Damaged []int
+	// Closed is set where no MDS joins it.
+	Closed bool
 }
 
 // MDS is a metadata server that has a rank.
@@ -60,6 +62,7 @@ type fsAnswer struct {
 	ID  int64 `json:"id"`
 	Map struct {
 		Name     string             `json:"fs_name"`
+		Flags    int                `json:"flags"`
 		MaxMDS   int                `json:"max_mds"`
 		Wanted   int                `json:"standby_count_wanted"`
 		Metadata int64              `json:"metadata_pool"`
@@ -79,6 +82,7 @@ func (m *fsMap) facts() *FSFacts {
 		fs := FS{
 			ID: a.ID, MaxMDS: a.Map.MaxMDS, StandbyWanted: a.Map.Wanted, MetadataPool: a.Map.Metadata, DataPools: a.Map.Data,
 			MDS: map[int]MDS{}, Down: a.Map.Failed, Damaged: a.Map.Damaged,
+			Closed: a.Map.Flags&1 != 0, // CEPH_MDSMAP_NOT_JOINABLE
 		}
 		for _, x := range a.Map.Info {
 			if x.State == "up:standby-replay" {

@@ -76,7 +76,7 @@ func fillOrch(ctx context.Context, c *conn, view *engine.View, o *Observation) (
 	if stored == nil {
 		stored, err = c.readStored(ctx)
 	}
-	o.Orch = c.mgrs.Facts(stored)
+	o.Orch, o.Mgrs = c.mgrs.Facts(stored), c.mgrs.Names()
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
+	"github.com/holdfast-storage/holdfast/driver/ceph/serves"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
@@ -45,6 +46,9 @@ type Observation struct {
 	MgrSince  metav1.Time
 	ActiveMgr string
 	Standbys  int
+	// Mgrs are the managers that Ceph knows, and Listed the other daemons by their types; nil where that is not known.
+	Mgrs   []string
+	Listed map[string][]string
 	// OSDs are the OSDs in Ceph's map, by number.
 	OSDs map[int]OSD
 	// Destroyed are the numbers that Ceph keeps for OSDs that were destroyed, with the host that CRUSH has each on.
@@ -114,6 +118,8 @@ type OSD struct {
 	Address string
 	// Noout is set when the mons do not mark the OSD out, by its own flag.
 	Noout bool
+	// State are the words of its state, its own flags among them.
+	State []string
 }
 
 // statusAnswer is the part of 'status' that matters here.
@@ -143,6 +149,7 @@ type statusAnswer struct {
 		Available bool `json:"available"`
 		Standbys  int  `json:"num_standbys"`
 	} `json:"mgrmap"`
+	Services *serves.ServiceMap `json:"servicemap"`
 }
 
 // fill copies what the status says into the observation.
@@ -151,6 +158,9 @@ func (s *statusAnswer) fill(o *Observation) {
 	s.Health.fill(o)
 	o.Quorum = slices.Sorted(slices.Values(s.QuorumNames))
 	o.MgrAvailable, o.Standbys = s.MgrMap.Available, s.MgrMap.Standbys
+	if s.Services != nil && o.MgrAvailable {
+		o.Listed = s.Services.Listed()
+	}
 	o.PGs, o.BytesTotal = s.PGMap.NumPGs, s.PGMap.BytesTotal
 	for _, pg := range s.PGMap.ByState {
 		states := strings.Split(pg.Name, "+")
@@ -240,7 +250,7 @@ func (m *osdMap) fill(o *Observation) {
 			o.Destroyed[d.ID] = ""
 			continue
 		}
-		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout"), Address: drift.IPOf(d.Address)}
+		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout"), State: d.State, Address: drift.IPOf(d.Address)}
 	}
 	for _, x := range m.More {
 		seen, there := o.OSDs[x.ID]

@@ -62,6 +62,9 @@ func (d *Driver) Observe(ctx context.Context, view *engine.View, secrets engine.
 	}
 	fillKeys(ctx, c, view, secrets, o)
 	c.silences.Store(0)
+	if slices.ContainsFunc(runningMons(view), func(m member) bool { return !slices.Contains(o.Quorum, m.ID) }) {
+		o.Mute = d.muteMons(ctx, c, view)
+	}
 	o.fillGateways(view.Daemons)
 	o.Certificates = certificate.Read(ctx, view, secrets)
 	o.fillMirrors(ctx, view, secrets)

@@ -1,8 +1,10 @@
 package ceph
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -11,7 +13,9 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
+	"github.com/holdfast-storage/holdfast/driver/ceph/serves"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -53,6 +57,7 @@ func (p *planner) writeStatus() {
 		status.Health = p.seen.Health
 		status.Ceph = p.seen.cephStatus()
 		status.Checks = p.tellChecks()
+		p.plan.Said = said(p)
 		if p.seen.BytesTotal > 0 {
 			status.Capacity = resource.NewQuantity(p.seen.BytesTotal, resource.BinarySI)
 		}
@@ -298,4 +303,74 @@ func (p *planner) within(d time.Duration) bool {
 		}
 	}
 	return last.IsZero() || p.now.Sub(last) < d
+}
+
+// said is what Ceph says of daemons whose processes run.
+func said(p *planner) serving.Said {
+	o := p.seen
+	f := &serves.Facts{
+		Now: p.now, Fresh: p.waits.DaemonFresh, Monmap: o.Monmap, Quorum: o.Quorum, Mute: o.Mute,
+		ActiveMgr: o.ActiveMgr, Mgrs: o.Mgrs, Flags: o.Found.Flags, OSDs: map[int]serves.OSD{},
+		Unanswered: func(d *api.Daemon) string { return unanswered(o, d) },
+	}
+	if o.MgrAvailable && p.now.Sub(o.MgrSince.Time) > f.Fresh {
+		f.Listed = o.Listed
+	}
+	if o.PoolFacts != nil {
+		for _, pool := range o.Pools {
+			f.Takes = append(f.Takes, o.PoolFacts.Rules[pool.Rule].Takes...)
+		}
+	}
+	saidOfMDS(f, o.FS)
+	all := serving.Said{}
+	for i := range p.view.Daemons {
+		d := &p.view.Daemons[i]
+		if id, err := strconv.Atoi(d.Spec.ID); err == nil && d.Spec.Type == TypeOSD && osdOf(d, o.OSDs).UUID != "" {
+			f.OSDs[id] = saidOSD(p, d, id)
+		}
+		if s := f.Of(d); s != nil {
+			all[d.Name] = s
+		}
+	}
+	return all
+}
+
+func saidOfMDS(f *serves.Facts, facts *FSFacts) {
+	if facts == nil {
+		return
+	}
+	f.MDS, f.Standbys = map[string]serves.Rank{}, facts.Standbys
+	for name, fs := range facts.Filesystems {
+		if fs.Closed {
+			f.Closed = append(f.Closed, name)
+		}
+		for _, mds := range fs.MDS {
+			f.MDS[mds.Name] = serves.Rank{Filesystem: name, State: mds.State}
+		}
+	}
+}
+
+func saidOSD(p *planner, d *api.Daemon, id int) serves.OSD {
+	seen, at := p.seen.OSDs[id], p.seen.Crush[label(d)]
+	o := serves.OSD{
+		Up: seen.Up, In: seen.In, State: seen.State, Placed: len(at.In) > 0,
+		Place:  Place{Class: at.Class, Weight: at.Weight, Buckets: at.In},
+		Leaves: p.parting[d.Name] || p.closed(d.Spec.Host) || drains(d),
+	}
+	if h := p.hosts[d.Spec.Host]; h != nil && len(d.Spec.Devices) > 0 {
+		for _, dev := range h.Status.Devices {
+			if dev.ID == d.Spec.Devices[0].ID {
+				o.Weight = fmt.Sprintf("%.5f", float64(cmp.Or(d.Spec.Devices[0].Bytes, dev.Size.Value()))/(1<<40))
+			}
+		}
+	}
+	return o
+}
+
+// unanswered is why a gateway does not answer, by the report on the process that runs.
+func unanswered(o *Observation, d *api.Daemon) string {
+	if r := o.Gateways[d.Name]; r != nil && !r.Up && r.PID == d.Status.PID {
+		return cmp.Or(r.Problem, "nothing answers at its address")
+	}
+	return ""
 }

@@ -15,6 +15,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
 
@@ -63,7 +64,7 @@ func (m *Memory) View(_ context.Context, cluster types.NamespacedName) (*engine.
 	nodes := list(m, func(*api.StorageNode) bool { return true })
 	daemons := list(m, func(*api.Daemon) bool { return true })
 	v := &engine.View{Cluster: c, Hosts: list(m, func(*api.Host) bool { return true })}
-	v.Resources = engine.ResourcesOf(m.resources(), cluster)
+	v.Resources = engine.ResourcesOf(resourcesOf(m), cluster)
 	v.Actions = engine.ActionsOf(list(m, func(*api.Action) bool { return true }), cluster)
 	for i := range nodes {
 		if nodes[i].Namespace == c.Namespace && engine.ClusterOf(&nodes[i], clusters) == c.Name {
@@ -286,14 +287,27 @@ func (m *Memory) PutNodeStatus(ctx context.Context, namespace string, status eng
 	})
 }
 
+// PutService writes what the storage system says of a daemon, if it differs.
+func (m *Memory) PutService(ctx context.Context, namespace string, change serving.Change) error {
+	return m.write(ctx, "PutService", change.Name, func() ([]engine.Change, error) {
+		o, ok := m.objects[id{"Daemon", namespace, change.Name}]
+		if !ok {
+			return nil, nil
+		}
+		next := clone(o.(*api.Daemon))
+		next.Status.Service = change.Service.DeepCopy()
+		return m.updateStatus(next)
+	})
+}
+
 // Resources lists all resources of all kinds.
 func (m *Memory) Resources(context.Context) ([]api.Resource, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.resources(), nil
+	return resourcesOf(m), nil
 }
 
-func (m *Memory) resources() []api.Resource {
+func resourcesOf(m *Memory) []api.Resource {
 	var all []api.Resource
 	for _, o := range m.objects {
 		if r, ok := o.(api.Resource); ok {
@@ -452,7 +466,7 @@ func (m *Memory) dropBelongings(cluster *api.StorageCluster) {
 }
 
 func (m *Memory) orphanResources(cluster *api.StorageCluster) error {
-	for _, r := range engine.ResourcesOf(m.resources(), types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}) {
+	for _, r := range engine.ResourcesOf(resourcesOf(m), types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}) {
 		engine.OrphanResource(r)
 		if _, err := m.updateStatus(r); err != nil {
 			return err

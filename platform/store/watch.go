@@ -72,7 +72,7 @@ func (s *Store) saw(was, is any, gone bool) {
 	before, _ := was.(client.Object)
 	s.sawForActions(before, o, gone)
 	for _, c := range s.changes(before, o, gone) {
-		s.tell(c)
+		tell(s, c)
 	}
 }
 
@@ -103,7 +103,7 @@ func (s *Store) Notify(ctx context.Context, f func(engine.Change)) {
 	})
 }
 
-func (s *Store) tell(c engine.Change) {
+func tell(s *Store, c engine.Change) {
 	s.mu.Lock()
 	watchers := make([]*watcher, 0, len(s.watchers))
 	for w := range s.watchers {

@@ -16,6 +16,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 	"github.com/holdfast-storage/holdfast/internal/fence"
 	"github.com/holdfast-storage/holdfast/internal/leadermemory"
 )
@@ -158,6 +159,18 @@ func (s *Store) AnnotateDaemon(
 		return notFound(err, "daemon %s", daemon)
 	}
 	return err
+}
+
+// PutService writes what the storage system says of a daemon, if it differs.
+func (s *Store) PutService(ctx context.Context, namespace string, change serving.Change) error {
+	name := types.NamespacedName{Namespace: namespace, Name: change.Name}
+	return client.IgnoreNotFound(edit(ctx, s, name, func(d *api.Daemon) error {
+		if equality.Semantic.DeepEqual(d.Status.Service, change.Service) {
+			return errUnchanged
+		}
+		d.Status.Service = change.Service.DeepCopy()
+		return nil
+	}, s.updateStatus))
 }
 
 // RemoveDaemon deletes a daemon. One that is being deleted already is left alone.

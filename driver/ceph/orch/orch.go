@@ -80,6 +80,15 @@ func (m modules) loaded() bool {
 	return false
 }
 
+// Names are the managers that the map has.
+func (m *MgrMap) Names() []string {
+	names := []string{m.Active}
+	for _, s := range m.Standbys {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // Facts are what the map says. stored are the options in the mons' database, by "section name".
 func (m *MgrMap) Facts(stored map[string]string) *Facts {
 	facts := &Facts{

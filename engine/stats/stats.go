@@ -1,4 +1,5 @@
-package engine
+// Package stats counts what the engine does.
+package stats
 
 import (
 	"maps"
@@ -25,17 +26,18 @@ type Stats struct {
 
 // Outcomes of a run that leaves no report: another run holds the lock; it was cut off; the cluster is paused, or gone.
 const (
-	outcomeDiscarded = "Discarded"
-	outcomeStopped   = "Stopped"
-	outcomePaused    = "Paused"
-	outcomeGone      = "Gone"
+	Discarded = "Discarded"
+	Stopped   = "Stopped"
+	Paused    = "Paused"
+	Gone      = "Gone"
 )
 
-// durationBounds are the upper bounds of the buckets of Durations. A run in which nothing changes takes milliseconds, and one that
-// waits for a storage system that does not answer, seconds.
+// durationBounds are the upper bounds of the buckets of Durations. A run in which nothing changes takes milliseconds,
+// and one that waits for a storage system that does not answer, seconds.
 var durationBounds = []time.Duration{
-	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
-	500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute,
+	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
+	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
+	10 * time.Second, 30 * time.Second, time.Minute,
 }
 
 // Durations is a histogram.
@@ -46,8 +48,8 @@ type Durations struct {
 	Up map[time.Duration]uint64
 }
 
-// end counts a run that has ended.
-func (s *Stats) end(outcome string, took time.Duration) {
+// End counts a run that has ended.
+func (s *Stats) End(outcome string, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended == nil {
@@ -84,6 +86,6 @@ func (s *Stats) Ended() map[string]Durations {
 func Outcomes() []string {
 	return slices.Sorted(slices.Values([]string{
 		string(api.OutcomeChanged), string(api.OutcomeUnchanged), string(api.OutcomeWaiting), string(api.OutcomeRefused),
-		string(api.OutcomeObserved), string(api.OutcomeFailed), outcomeDiscarded, outcomeStopped, outcomePaused, outcomeGone,
+		string(api.OutcomeObserved), string(api.OutcomeFailed), Discarded, Stopped, Paused, Gone,
 	}))
 }
