@@ -32,6 +32,8 @@ func (w *World) resource(r api.Resource) Answer {
 	}
 	text := fmt.Sprintf("The %s is %s", kind, s.State)
 	switch {
+	case s.Reason != "":
+		return answered(join(text, s.Message), sentence(s.Next)).because(s.Reason)
 	case d != nil:
 		return decided(join(text, d.Message), d, of)
 	case s.Message != "":

@@ -32,6 +32,8 @@ type FS struct {
 	MDS map[int]MDS
 	// Down are ranks that nobody has, and Damaged those that nobody may have before they are repaired.
 	Down, Damaged []int
+	// Closed is set while no MDS may take a rank, as after 'ceph fs fail'.
+	Closed bool
 }
 
 // MDS is a metadata server that has a rank.
@@ -42,6 +44,9 @@ type MDS struct {
 }
 
 const mdsActive = "up:active"
+
+// mdsNotJoinable is CEPH_MDSMAP_NOT_JOINABLE (include/ceph_fs.h).
+const mdsNotJoinable = 1
 
 // fsMap is the part of 'fs dump' that matters here.
 type fsMap struct {
@@ -64,6 +69,7 @@ type fsAnswer struct {
 		Wanted   int                `json:"standby_count_wanted"`
 		Metadata int64              `json:"metadata_pool"`
 		Data     []int64            `json:"data_pools"`
+		Flags    int                `json:"flags"`
 		Failed   []int              `json:"failed"`
 		Damaged  []int              `json:"damaged"`
 		Info     map[string]mdsInfo `json:"info"`
@@ -79,6 +85,7 @@ func (m *fsMap) facts() *FSFacts {
 		fs := FS{
 			ID: a.ID, MaxMDS: a.Map.MaxMDS, StandbyWanted: a.Map.Wanted, MetadataPool: a.Map.Metadata, DataPools: a.Map.Data,
 			MDS: map[int]MDS{}, Down: a.Map.Failed, Damaged: a.Map.Damaged,
+			Closed: a.Map.Flags&mdsNotJoinable != 0,
 		}
 		for _, x := range a.Map.Info {
 			if x.State == "up:standby-replay" {

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/fsspec"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -118,12 +119,12 @@ func (p *planner) fsBack(x *fsPlan) string {
 }
 
 // fsPoolState is how a pool of a filesystem is. One that was only renamed serves its filesystem by its number.
-func (p *planner) fsPoolState(x *fsPlan, pool *poolPlan) (api.ResourceState, string) {
-	state, text := p.poolState(pool)
+func (p *planner) fsPoolState(x *fsPlan, pool *poolPlan) writes.Word {
+	word := p.poolState(pool)
 	if pool.lost != nil && x.have != nil && slices.Contains(append(x.have.DataPools, x.have.MetadataPool), pool.id) {
-		state = api.ResourceDegraded
+		word.State = api.ResourceDegraded
 	}
-	return state, text
+	return word
 }
 
 // findGroups finds subvolume groups that were made and are gone. Nobody misses one that the Filesystem does not list any more.

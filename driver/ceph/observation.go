@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
@@ -114,6 +115,8 @@ type OSD struct {
 	Address string
 	// Noout is set when the mons do not mark the OSD out, by its own flag.
 	Noout bool
+	// Fullness is nearfull, backfillfull or full; empty where there is room.
+	Fullness string
 }
 
 // statusAnswer is the part of 'status' that matters here.
@@ -240,7 +243,10 @@ func (m *osdMap) fill(o *Observation) {
 			o.Destroyed[d.ID] = ""
 			continue
 		}
-		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout"), Address: drift.IPOf(d.Address)}
+		o.OSDs[d.ID] = OSD{
+			UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout"),
+			Address: drift.IPOf(d.Address), Fullness: writes.Fullness(d.State),
+		}
 	}
 	for _, x := range m.More {
 		seen, there := o.OSDs[x.ID]
