@@ -29,6 +29,7 @@ type World struct {
 	Hosts    []api.Host
 	Daemons  []api.Daemon
 	Actions  []api.Action
+	Plans    []api.Plan
 	// Resources are of all kinds.
 	Resources []api.Resource
 }
@@ -82,6 +83,9 @@ func (w *World) Explain(object string) (Answer, error) {
 		return found[0].answer(), nil
 	case len(found) > 1:
 		return Answer{}, &unknown{fmt.Sprintf("%s is ambiguous: %s", object, firstNames(found))}
+	}
+	if a, known := w.more(object); known {
+		return a, nil
 	}
 	// The engine may have decided on something that was never made.
 	if d, c := w.decisionOn(object); d != nil {

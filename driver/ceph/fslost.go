@@ -68,7 +68,7 @@ func (p *planner) fsGone(x *fsPlan) *loss {
 		return &loss{
 			reason: api.ReasonRenamedOutside,
 			why:    fmt.Sprintf("filesystem %s (id %d) was renamed to %s outside Holdfast", x.Name, x.id, now),
-			back:   fmt.Sprintf("rename it back with 'ceph fs rename %s %s --yes-i-really-mean-it'", now, x.Name),
+			back:   fmt.Sprintf("rename it back with 'holdfast ceph fs rename %s %s --yes-i-really-mean-it'", now, x.Name),
 		}
 	}
 	l := &loss{reason: api.ReasonDeletedOutside, back: p.fsBack(x)}
@@ -110,10 +110,10 @@ func (p *planner) fsBack(x *fsPlan) string {
 	if len(names) < 2 || len(names) < len(x.noted) {
 		return ""
 	}
-	text := fmt.Sprintf("bring it back with 'ceph fs new %s %s %s --fscid %d --force --recover', then 'ceph fs set %s joinable true'",
+	text := fmt.Sprintf("bring it back with 'holdfast ceph fs new %s %s %s --fscid %d --force --recover', then 'holdfast ceph fs set %s joinable true'",
 		x.Name, names[0], names[1], x.id, x.Name)
 	for _, name := range names[2:] {
-		text += fmt.Sprintf(", 'ceph fs add_data_pool %s %s'", x.Name, name)
+		text += fmt.Sprintf(", 'holdfast ceph fs add_data_pool %s %s'", x.Name, name)
 	}
 	return text
 }

@@ -233,7 +233,7 @@ func (p *planner) checkPool(x *poolPlan) {
 				"like that", x.have.Profile)
 	case p.poolsKnown() && p.ruleID(x.rule) >= 0 && !x.fits(p.seen.PoolFacts.Rules[p.ruleID(x.rule)]):
 		x.refuse(api.ReasonConflict,
-			"Ceph has a CRUSH rule %s with other steps than Holdfast's rule of that name: rename it with 'ceph osd crush "+
+			"Ceph has a CRUSH rule %s with other steps than Holdfast's rule of that name: rename it with 'holdfast ceph osd crush "+
 				"rule rename'", x.rule)
 	case x.have == nil && x.Spec.FailureDomain == "" && p.poolsKnown() && p.osdsComing():
 		x.waits.wait(api.ReasonStarting, "waiting for more OSDs before choosing the failure domain")
