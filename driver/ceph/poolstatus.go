@@ -67,7 +67,7 @@ func (p *planner) poolState(x *poolPlan) writes.Word {
 	case x.lost != nil:
 		return word(api.ResourceOffline, cmp.Or(strings.Join(problems, "; "), x.lost.why))
 	case x.have == nil && len(problems) > 0:
-		return word(api.ResourcePending, strings.Join(problems, "; "))
+		return writes.Word{State: api.ResourcePending, Reason: x.next.Reason, Text: strings.Join(problems, "; "), Next: x.next.Next}
 	case !p.poolsKnown():
 		return word(api.ResourcePending, "Ceph does not answer yet")
 	case x.have == nil && p.cluster.ModeOf() == api.ClusterObserved:
