@@ -20,7 +20,8 @@ func (w *World) plan(object string) (Answer, bool) {
 
 func planned(p *api.Plan) Answer {
 	again := "make another one: 'holdfast plan -f FILE'."
-	apply := fmt.Sprintf("see it with 'holdfast plan show %s', and carry it out with 'holdfast apply --plan %s'.", p.Name, p.Name)
+	apply := fmt.Sprintf("see it with 'holdfast get plan %s -o jsonpath={.status.proposal.report}', and carry it out with 'holdfast "+
+		"apply --plan %s'.", p.Name, p.Name)
 	switch p.Status.State {
 	case api.PlanProposed:
 		text := "Plan " + p.Name + " is ready, and nobody has applied it"

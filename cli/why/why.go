@@ -118,7 +118,10 @@ func (w *World) subjects() []subject {
 		add("host", w.Hosts[i].Name, func() Answer { return w.withActions(w.host(&w.Hosts[i]), onHost(&w.Hosts[i])) })
 	}
 	for i := range w.Daemons {
-		add("daemon", w.Daemons[i].Name, func() Answer { return w.withActions(w.daemon(&w.Daemons[i]), onDaemon(&w.Daemons[i])) }, ShortName(&w.Daemons[i]))
+		add("daemon", w.Daemons[i].Name, func() Answer {
+			d := &w.Daemons[i]
+			return w.withActions(w.withDevice(w.daemon(d), d), onDaemon(d))
+		}, ShortName(&w.Daemons[i]))
 	}
 	for i := range w.Actions {
 		add("action", w.Actions[i].Name, func() Answer { return action(&w.Actions[i]) })

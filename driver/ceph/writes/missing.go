@@ -31,6 +31,12 @@ func missing(c *Cluster, p *Pool) Word {
 		}
 	case p.Room < p.Copies:
 		return Word{Reason: api.ReasonInsufficientNodes, Text: p.fewPlaces(), Next: p.fewer()}
+	case len(c.Down) > 0 && slices.Contains(c.Flags, "noup"):
+		return Word{
+			Reason: api.ReasonChangedOutside,
+			Text:   words.Few(c.Down) + areDown(len(c.Down)) + ", and the flag noup keeps OSDs from coming up",
+			Next:   "when the reason is over, run " + quote(health.Unset("noup")),
+		}
 	case len(c.Down) > 0:
 		return Word{
 			Reason: api.ReasonDataUnavailable, Text: words.Few(c.Down) + areDown(len(c.Down)),
