@@ -21,6 +21,7 @@ func newWhy(g *globals) *cobra.Command {
 		Short: "Explain an object's state and the next step",
 		Example: `  holdfast why osd.3
   holdfast why cluster/ceph
+  holdfast why OSD_DOWN | quorum | pool/3 | pg/2.1f | plan/NAME
   holdfast why node/n1 | host/h1 | daemon/ceph-mon-a | action/NAME | volume/v1`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,13 +68,14 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 	var daemons api.DaemonList
 	var actions, system api.ActionList
 	var hosts api.HostList
+	var plans api.PlanList
 	in := client.InNamespace(namespace)
 	for _, read := range []struct {
 		list client.ObjectList
 		opts []client.ListOption
 	}{
 		{&clusters, []client.ListOption{in}}, {&statuses, []client.ListOption{in}}, {&nodes, []client.ListOption{in}},
-		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil},
+		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil}, {&plans, []client.ListOption{in}},
 		{&system, []client.ListOption{client.InNamespace(api.SystemNamespace)}},
 	} {
 		if err := c.List(ctx, read.list, read.opts...); err != nil {
@@ -89,6 +91,6 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 	}
 	return &why.World{
 		Clusters: clusters.Items, Statuses: statuses.Items, Nodes: nodes.Items, Daemons: daemons.Items, Hosts: hosts.Items, Actions: actions.Items,
-		Resources: resources,
+		Resources: resources, Plans: plans.Items,
 	}, nil
 }

@@ -169,7 +169,9 @@ func (p *Plan) PutNode(r ResolvedNode, problems []string, now time.Time) {
 // that is longer than the API takes, such as one with a storage system's own words, is cut: the status would never be written.
 func (p *Plan) PutResource(was, next api.Resource) {
 	s := next.Common()
-	s.Message = words.Cut(s.Message, maxResourceMessage)
+	if s.Message = words.Cut(s.Message, maxResourceMessage); s.State == api.ResourceDeleting {
+		s.Reason, s.Next = "", "" // of before
+	}
 	s.Served = s.Served || s.State == api.ResourceOnline || s.State == api.ResourceDegraded
 	if !equality.Semantic.DeepEqual(was, next) {
 		p.Resources = append(p.Resources, ResourceChange{Resource: next})

@@ -79,7 +79,7 @@ func resourceStanding(r api.Resource, p *Plan) api.Standing {
 	case s.State == api.ResourceOnline:
 		return api.Standing{Ready: true, Reason: api.ReasonReady}
 	}
-	reason := cmp.Or(reasonOf(p, object, api.VerdictWait), api.ReasonNotReady)
+	reason := cmp.Or(s.Reason, reasonOf(p, object, api.VerdictWait), api.ReasonNotReady)
 	return api.Standing{Reason: reason, Message: cmp.Or(s.Message, stateText(s.State))}
 }
 

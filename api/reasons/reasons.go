@@ -21,7 +21,7 @@ var All = map[api.Reason]string{
 	api.ReasonNotInMap:      "The storage system's map does not have the daemon any more.",
 	api.ReasonDataDamaged:   "What the daemon keeps on its device or in its directory is missing or damaged.",
 	api.ReasonDiskFull:      "The file system that the daemon writes to is full.",
-	api.ReasonReadOnly:      "The file system that the daemon writes to is read-only.",
+	api.ReasonReadOnly:      "What the daemon writes to takes no writes, or the daemon serves it read-only after an error.",
 	api.ReasonProgramBroken: "The daemon's program cannot run as it is installed.",
 	api.ReasonCrashed:       "The daemon's program crashed.",
 	api.ReasonKilled:        "Somebody, or the kernel for want of memory, killed the daemon's process.",
@@ -51,6 +51,17 @@ var All = map[api.Reason]string{
 	api.ReasonNotJoinable:  "The filesystem is set so that no MDS joins it.",
 	api.ReasonTakingOver:   "The MDS has a rank and takes over: it does not serve yet.",
 	api.ReasonPeerRejected: "The pool rejects the daemon: it has another configuration than the others.",
+
+	api.ReasonClientsPaused:    "Somebody paused the storage system: clients write nothing, or read nothing either.",
+	api.ReasonStorageFull:      "Devices of the storage system are full: it takes no writes, or makes no copies.",
+	api.ReasonStorageNearFull:  "Devices of the storage system are almost full: it takes no writes soon.",
+	api.ReasonQuotaReached:     "As much is stored as the quota allows: it takes no writes.",
+	api.ReasonQuotaNear:        "Most of the quota is used: it takes no writes soon.",
+	api.ReasonDataUnavailable:  "Devices that hold the data are down or gone.",
+	api.ReasonNotServed:        "Daemons that serve it do not run, or are too few.",
+	api.ReasonHealthCheck:      "The storage system itself finds something wrong: the text has its word.",
+	api.ReasonForeignFinalizer: "It is deleted in the storage system, and a finalizer of another program keeps the object.",
+	api.ReasonSecondPath:       "Two devices of the host are one disk: the second path to it cannot be used as another disk.",
 
 	api.ReasonAgentDisconnected: "The agent of the host is disconnected.",
 	api.ReasonNotAnswering: "The storage system does not answer, or has not reported yet what the decision " +

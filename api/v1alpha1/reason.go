@@ -125,6 +125,20 @@ const (
 	ReasonPeerRejected Reason = "PeerRejected"
 )
 
+// Reasons why what the storage system has does not serve, or soon will not.
+const (
+	ReasonClientsPaused    Reason = "ClientsPaused"
+	ReasonStorageFull      Reason = "StorageFull"
+	ReasonStorageNearFull  Reason = "StorageNearFull"
+	ReasonQuotaReached     Reason = "QuotaReached"
+	ReasonQuotaNear        Reason = "QuotaNear"
+	ReasonDataUnavailable  Reason = "DataUnavailable"
+	ReasonNotServed        Reason = "NotServed"
+	ReasonHealthCheck      Reason = "HealthCheck"
+	ReasonForeignFinalizer Reason = "ForeignFinalizer"
+	ReasonSecondPath       Reason = "SecondPath"
+)
+
 // NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has to act.
 func (r Reason) NeedsPerson() bool {
 	switch r {

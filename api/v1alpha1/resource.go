@@ -124,6 +124,12 @@ type ResourceStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+	// Reason is the cause of the message, where it is known, and Next what to do about it.
+	// +optional
+	Reason Reason `json:"reason,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Next string `json:"next,omitempty"`
 	// Lost is the identity of what the storage system does not have any more, and Holdfast did not delete. It is what
 	// 'holdfast recreate KIND NAME --lost' takes. It is empty while all that was recorded is there.
 	// +optional

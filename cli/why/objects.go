@@ -17,6 +17,9 @@ func (w *World) cluster(c *api.StorageCluster) Answer {
 	watch := fmt.Sprintf("'holdfast status %s --watch'", c.Name)
 	ready := meta.FindStatusCondition(c.Status.Conditions, api.ClusterReady)
 	accepted := meta.FindStatusCondition(c.Status.Conditions, api.ClusterAccepted)
+	if a, held := heldByOther("storagecluster", c); held {
+		return a
+	}
 	switch report := c.Status.Report; {
 	case c.ModeOf() == api.ClusterPaused:
 		return answered("The cluster is paused (spec.mode); its daemons keep running.",
@@ -158,6 +161,9 @@ func (w *World) checkOf(c *api.StorageCluster) string {
 
 func (w *World) node(n *api.StorageNode) Answer {
 	c := meta.FindStatusCondition(n.Status.Conditions, api.NodeAccepted)
+	if a, held := heldByOther("storagenode", n); held {
+		return a
+	}
 	switch {
 	case c == nil || n.Status.ObservedGeneration < n.Generation:
 		return answered("The leader has not observed the node's newest spec yet.",

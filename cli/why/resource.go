@@ -15,6 +15,9 @@ func (w *World) resource(r api.Resource) Answer {
 	d, of := w.decisionOn(engine.ResourceObject(r))
 	kind, s := strings.ToLower(r.ResourceKind()), r.Common()
 	accepted := meta.FindStatusCondition(s.Conditions, api.ResourceAccepted)
+	if a, held := heldByOther(kind, r); held {
+		return a
+	}
 	switch {
 	case !w.hasCluster(r.ClusterName()):
 		return answered(fmt.Sprintf("StorageCluster %s does not exist in the %s's namespace, so it is not made.", r.ClusterName(), kind),
@@ -32,6 +35,8 @@ func (w *World) resource(r api.Resource) Answer {
 	}
 	text := fmt.Sprintf("The %s is %s", kind, s.State)
 	switch {
+	case s.Reason != "":
+		return answered(join(text, s.Message), sentence(s.Next)).because(s.Reason)
 	case d != nil:
 		return decided(join(text, d.Message), d, of)
 	case s.Message != "":

@@ -29,6 +29,7 @@ type World struct {
 	Hosts    []api.Host
 	Daemons  []api.Daemon
 	Actions  []api.Action
+	Plans    []api.Plan
 	// Resources are of all kinds.
 	Resources []api.Resource
 }
@@ -83,6 +84,9 @@ func (w *World) Explain(object string) (Answer, error) {
 	case len(found) > 1:
 		return Answer{}, &unknown{fmt.Sprintf("%s is ambiguous: %s", object, firstNames(found))}
 	}
+	if a, known := w.more(object); known {
+		return a, nil
+	}
 	// The engine may have decided on something that was never made.
 	if d, c := w.decisionOn(object); d != nil {
 		return decided(fmt.Sprintf("%s does not exist: %s", object, sentence(d.Message)), d, c), nil
@@ -114,7 +118,10 @@ func (w *World) subjects() []subject {
 		add("host", w.Hosts[i].Name, func() Answer { return w.withActions(w.host(&w.Hosts[i]), onHost(&w.Hosts[i])) })
 	}
 	for i := range w.Daemons {
-		add("daemon", w.Daemons[i].Name, func() Answer { return w.withActions(w.daemon(&w.Daemons[i]), onDaemon(&w.Daemons[i])) }, ShortName(&w.Daemons[i]))
+		add("daemon", w.Daemons[i].Name, func() Answer {
+			d := &w.Daemons[i]
+			return w.withActions(w.withDevice(w.daemon(d), d), onDaemon(d))
+		}, ShortName(&w.Daemons[i]))
 	}
 	for i := range w.Actions {
 		add("action", w.Actions[i].Name, func() Answer { return action(&w.Actions[i]) })

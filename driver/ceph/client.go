@@ -111,7 +111,7 @@ func (p *planner) clientWord(c *api.Client) (caps map[string]string, known bool,
 	switch failure := p.clientFailure(c); {
 	case known && !p.ownsClient(c):
 		refusal = engine.Refusal(api.ReasonConflict, "Ceph already has %s with a key that Holdfast did not make: choose "+
-			"another name, or remove it with 'ceph auth rm %s'", entity, entity)
+			"another name, or remove it with 'holdfast ceph auth rm %s'", entity, entity)
 	case failure.Reason == api.ReasonInvalidSpec:
 		refusal = engine.Refusal(api.ReasonInvalidSpec, "Ceph refuses its capabilities: %s", failure.Message)
 	}

@@ -253,7 +253,7 @@ func (p *planner) configProblems() []string {
 		case known:
 			if why := info.Wrong(value); why != "" {
 				problems = append(problems, fmt.Sprintf("spec.ceph.config.%s: %s cannot be %q: %s; the configuration stays "+
-					"unchanged. See 'ceph config help %s' (in 'holdfast ceph shell')", section, name, value, why, name))
+					"unchanged. See 'holdfast ceph config help %s'", section, name, value, why, name))
 			}
 		case strings.HasPrefix(name, "mgr/") && !p.seen.MgrAvailable:
 			// only a manager knows the options of its modules
@@ -263,7 +263,7 @@ func (p *planner) configProblems() []string {
 				meant = ": did you mean " + strings.Join(near, " or ") + "?"
 			}
 			problems = append(problems, fmt.Sprintf("spec.ceph.config.%s: Ceph %s has no option %s%s The configuration "+
-				"stays unchanged. All options: 'ceph config ls' (in 'holdfast ceph shell')",
+				"stays unchanged. All options: 'holdfast ceph config ls'",
 				section, p.seen.Version, name, cmp.Or(meant, ".")))
 		}
 	})

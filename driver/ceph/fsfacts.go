@@ -32,7 +32,7 @@ type FS struct {
 	MDS map[int]MDS
 	// Down are ranks that nobody has, and Damaged those that nobody may have before they are repaired.
 	Down, Damaged []int
-	// Closed is set where no MDS joins it.
+	// Closed is set while no MDS may take a rank, as after 'ceph fs fail'.
 	Closed bool
 }
 
@@ -44,6 +44,9 @@ type MDS struct {
 }
 
 const mdsActive = "up:active"
+
+// mdsNotJoinable is CEPH_MDSMAP_NOT_JOINABLE (include/ceph_fs.h).
+const mdsNotJoinable = 1
 
 // fsMap is the part of 'fs dump' that matters here.
 type fsMap struct {
@@ -62,11 +65,11 @@ type fsAnswer struct {
 	ID  int64 `json:"id"`
 	Map struct {
 		Name     string             `json:"fs_name"`
-		Flags    int                `json:"flags"`
 		MaxMDS   int                `json:"max_mds"`
 		Wanted   int                `json:"standby_count_wanted"`
 		Metadata int64              `json:"metadata_pool"`
 		Data     []int64            `json:"data_pools"`
+		Flags    int                `json:"flags"`
 		Failed   []int              `json:"failed"`
 		Damaged  []int              `json:"damaged"`
 		Info     map[string]mdsInfo `json:"info"`
@@ -82,7 +85,7 @@ func (m *fsMap) facts() *FSFacts {
 		fs := FS{
 			ID: a.ID, MaxMDS: a.Map.MaxMDS, StandbyWanted: a.Map.Wanted, MetadataPool: a.Map.Metadata, DataPools: a.Map.Data,
 			MDS: map[int]MDS{}, Down: a.Map.Failed, Damaged: a.Map.Damaged,
-			Closed: a.Map.Flags&1 != 0, // CEPH_MDSMAP_NOT_JOINABLE
+			Closed: a.Map.Flags&mdsNotJoinable != 0,
 		}
 		for _, x := range a.Map.Info {
 			if x.State == "up:standby-replay" {

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/fsspec"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -67,7 +68,7 @@ func (p *planner) fsGone(x *fsPlan) *loss {
 		return &loss{
 			reason: api.ReasonRenamedOutside,
 			why:    fmt.Sprintf("filesystem %s (id %d) was renamed to %s outside Holdfast", x.Name, x.id, now),
-			back:   fmt.Sprintf("rename it back with 'ceph fs rename %s %s --yes-i-really-mean-it'", now, x.Name),
+			back:   fmt.Sprintf("rename it back with 'holdfast ceph fs rename %s %s --yes-i-really-mean-it'", now, x.Name),
 		}
 	}
 	l := &loss{reason: api.ReasonDeletedOutside, back: p.fsBack(x)}
@@ -109,21 +110,21 @@ func (p *planner) fsBack(x *fsPlan) string {
 	if len(names) < 2 || len(names) < len(x.noted) {
 		return ""
 	}
-	text := fmt.Sprintf("bring it back with 'ceph fs new %s %s %s --fscid %d --force --recover', then 'ceph fs set %s joinable true'",
+	text := fmt.Sprintf("bring it back with 'holdfast ceph fs new %s %s %s --fscid %d --force --recover', then 'holdfast ceph fs set %s joinable true'",
 		x.Name, names[0], names[1], x.id, x.Name)
 	for _, name := range names[2:] {
-		text += fmt.Sprintf(", 'ceph fs add_data_pool %s %s'", x.Name, name)
+		text += fmt.Sprintf(", 'holdfast ceph fs add_data_pool %s %s'", x.Name, name)
 	}
 	return text
 }
 
 // fsPoolState is how a pool of a filesystem is. One that was only renamed serves its filesystem by its number.
-func (p *planner) fsPoolState(x *fsPlan, pool *poolPlan) (api.ResourceState, string) {
-	state, text := p.poolState(pool)
+func (p *planner) fsPoolState(x *fsPlan, pool *poolPlan) writes.Word {
+	word := p.poolState(pool)
 	if pool.lost != nil && x.have != nil && slices.Contains(append(x.have.DataPools, x.have.MetadataPool), pool.id) {
-		state = api.ResourceDegraded
+		word.State = api.ResourceDegraded
 	}
-	return state, text
+	return word
 }
 
 // findGroups finds subvolume groups that were made and are gone. Nobody misses one that the Filesystem does not list any more.

@@ -18,7 +18,7 @@ func TestLost_filesystem(t *testing.T) {
 	f.ceph.DropFilesystem("home")
 	f.settle(t)
 	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonDeletedOutside, "1", "pool home-metadata (id 2)", "pool home-data (id 3)",
-		"'ceph fs new home home-metadata home-data --fscid 1 --force --recover'", "'holdfast recreate filesystem home --lost 1'")
+		"'holdfast ceph fs new home home-metadata home-data --fscid 1 --force --recover'", "'holdfast recreate filesystem home --lost 1'")
 	if len(f.ceph.Filesystems()) != 0 || len(f.ceph.Pools()) != len(before) || f.filesystems[0].Status.ID != fs.Status.ID {
 		t.Errorf("%v, %v", f.ceph.Filesystems(), f.ceph.Pools())
 	}
@@ -41,7 +41,7 @@ func TestLost_filesystemRenamed(t *testing.T) {
 	f := withFilesystem(t)
 	f.ceph.RenameFilesystem("home", "home2")
 	f.settle(t)
-	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonRenamedOutside, "1", "'ceph fs rename home2 home --yes-i-really-mean-it'")
+	wantLost(t, f.filesystems[0], api.ResourceOffline, api.ReasonRenamedOutside, "1", "'holdfast ceph fs rename home2 home --yes-i-really-mean-it'")
 	f.ceph.MakePool("m", "by-hand", "host")
 	f.ceph.MakePool("d", "by-hand", "host")
 	f.ceph.MakeFilesystem("home", "m", "d")

@@ -9,6 +9,8 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/fsspec"
+	"github.com/holdfast-storage/holdfast/driver/ceph/health"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/cephreport"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -36,7 +38,7 @@ func (p *planner) putFilesystems() {
 
 // tellFS says how a filesystem stands.
 func (p *planner) tellFS(x *fsPlan, s *api.FilesystemStatus) {
-	s.State, s.Message = p.fsState(x)
+	p.fsState(x).Put(&s.ResourceStatus)
 	if s.ID = x.id; x.forgot {
 		s.Pools, s.SubvolumeGroups = nil, nil
 	}
@@ -48,8 +50,7 @@ func (p *planner) tellFS(x *fsPlan, s *api.FilesystemStatus) {
 		for _, pool := range x.pools {
 			st := api.FilesystemPoolStatus{Name: pool.Name}
 			if pool.have != nil {
-				state, _ := p.fsPoolState(x, pool)
-				st.ID, st.Served = pool.have.ID, pool.Status.Served && pool.id != 0 || engine.Served(state)
+				st.ID, st.Served = pool.have.ID, pool.Status.Served && pool.id != 0 || engine.Served(p.fsPoolState(x, pool).State)
 			}
 			s.Pools = append(s.Pools, st)
 		}
@@ -148,42 +149,42 @@ func (p *planner) ofGoneServer(m cephreport.Mount) bool {
 }
 
 // fsState says whether a filesystem can be used, and why not.
-func (p *planner) fsState(x *fsPlan) (api.ResourceState, string) {
+func (p *planner) fsState(x *fsPlan) writes.Word {
+	word := func(state api.ResourceState, text string) writes.Word { return writes.Word{State: state, Text: text} }
 	failure := p.failureOf(x.line()).Message
 	known := p.fsKnown() && p.poolsKnown()
 	switch problems := slices.Concat(x.refusals, x.waits).texts(); {
 	case !known && x.id != 0:
-		return api.ResourceOffline, "Ceph does not answer"
+		return word(api.ResourceOffline, "Ceph does not answer")
 	case x.have == nil && len(x.lost) > 0:
-		return api.ResourceOffline, strings.Join(problems, "; ")
+		return word(api.ResourceOffline, strings.Join(problems, "; "))
 	case x.have == nil && len(problems) > 0:
-		return api.ResourcePending, strings.Join(problems, "; ")
+		return word(api.ResourcePending, strings.Join(problems, "; "))
 	case !known:
-		return api.ResourcePending, "Ceph does not answer yet"
+		return word(api.ResourcePending, "Ceph does not answer yet")
 	case x.have == nil && p.cluster.ModeOf() == api.ClusterObserved:
-		return api.ResourcePending, "the cluster is in mode Observed: the filesystem does not exist and is not created"
+		return word(api.ResourcePending, "the cluster is in mode Observed: the filesystem does not exist and is not created")
 	case x.have == nil && failure != "":
-		return api.ResourcePending, failure
+		return word(api.ResourcePending, failure)
 	case x.have == nil:
-		return api.ResourceCreating, "it is being created"
+		return word(api.ResourceCreating, "it is being created")
 	}
-	state, texts := p.judgeRanks(x)
+	is := writes.JudgeFS(ranksOf(p, x))
 	for _, pool := range x.pools {
-		if poolState, text := p.fsPoolState(x, pool); poolState != api.ResourceOnline {
-			state, texts = worse(state, poolState), append(texts, fmt.Sprintf("pool %s is %s: %s", pool.Name, poolState, text))
-		}
+		is = is.With("pool "+pool.Name, p.fsPoolState(x, pool))
 	}
 	if len(x.lostGroups) > 0 {
-		state, texts = worse(state, api.ResourceDegraded), append(texts, x.lostGroups.refusal(x.Filesystem).Message)
+		is.State = writes.Worse(is.State, api.ResourceDegraded)
+		is = is.Also(x.lostGroups.refusal(x.Filesystem).Message)
 	}
-	if left := p.groupsLeft(x); left > 0 && state == api.ResourceOnline {
-		state, texts = p.notYet(x), append(texts, words.Plural(left, "subvolume group")+" not made yet")
+	if left := p.groupsLeft(x); left > 0 && is.State == api.ResourceOnline {
+		is.State = p.notYet(x)
+		is = is.Also(words.Plural(left, "subvolume group") + " not made yet")
 	}
-	if state == api.ResourceCreating || state == api.ResourcePending {
-		state = p.notYet(x)
+	if is.State == api.ResourceCreating || is.State == api.ResourcePending {
+		is.State = p.notYet(x)
 	}
-	texts = slices.Concat(x.refusals.texts(), x.waits.texts(), []string{failure}, texts)
-	return state, strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
+	return is.After(append(slices.Concat(x.refusals, x.waits).texts(), failure)...)
 }
 
 // notYet is the state of what is on its way: to those who use it already it is degraded.
@@ -194,55 +195,30 @@ func (p *planner) notYet(x *fsPlan) api.ResourceState {
 	return api.ResourceDegraded
 }
 
-// worse is the state of two that counts for both.
-func worse(a, b api.ResourceState) api.ResourceState {
-	order := []api.ResourceState{api.ResourceOnline, api.ResourceDegraded, api.ResourceCreating, api.ResourcePending, api.ResourceOffline}
-	if slices.Index(order, a) > slices.Index(order, b) {
-		return a
+// ranksOf is what is known of the MDS of a filesystem that is there.
+func ranksOf(p *planner, x *fsPlan) *writes.FS {
+	f := &writes.FS{
+		Name: x.Name, MaxMDS: x.have.MaxMDS, Closed: x.have.Closed, Damaged: x.have.Damaged, Down: x.have.Down,
+		WantActive: activeMDS(x.Filesystem), WantStandbys: standbyMDS(x.Filesystem), Fresh: neverServed(&x.Status.ResourceStatus),
 	}
-	return b
-}
-
-// judgeRanks goes by the filesystem's MDS.
-func (p *planner) judgeRanks(x *fsPlan) (state api.ResourceState, texts []string) {
-	var busy []string
-	active := 0
 	for _, rank := range slices.Sorted(maps.Keys(x.have.MDS)) {
-		if m := x.have.MDS[rank]; m.State == mdsActive {
-			active++
-		} else if rank < x.have.MaxMDS {
-			busy = append(busy, fmt.Sprintf("mds.%s is %s", m.Name, strings.TrimPrefix(m.State, "up:")))
+		switch m := x.have.MDS[rank]; {
+		case m.State == mdsActive:
+			f.Active = append(f.Active, "mds."+m.Name)
+		case rank < x.have.MaxMDS:
+			f.Busy = append(f.Busy, fmt.Sprintf("mds.%s is %s", m.Name, strings.TrimPrefix(m.State, "up:")))
 		}
 	}
-	switch {
-	case len(x.have.Damaged) > 0:
-		texts = append(texts, fmt.Sprintf("rank %v is damaged: repair its metadata ('ceph tell mds.%s:%d damage ls')",
-			x.have.Damaged, x.Name, x.have.Damaged[0]))
-	case len(x.have.Down) > 0:
-		texts = append(texts, fmt.Sprintf("no MDS serves rank %v", x.have.Down))
-	case active == 0 && len(busy) == 0:
-		texts = append(texts, "no MDS is active yet")
-	}
-	texts = append(texts, busy...)
-	if len(texts) > 0 {
-		if neverServed(&x.Status.ResourceStatus) {
-			return api.ResourceCreating, texts
-		}
-		return api.ResourceOffline, texts
-	}
-	want, standbys := activeMDS(x.Filesystem), 0
 	for _, seat := range x.service.seats {
 		if slices.Contains(p.seen.FS.Standbys, seat.id) {
-			standbys++
+			f.Standbys++
+		}
+		if d := p.have[p.daemonOf(&x.service.crew, seat.id)]; d != nil && d.Status.State != api.DaemonRunning {
+			f.Failing = append(f.Failing, "mds."+seat.id)
 		}
 	}
-	switch wanted := standbyMDS(x.Filesystem); {
-	case active < want:
-		return p.notYet(x), []string{fmt.Sprintf("%d of %d MDS are active", active, want)}
-	case standbys < wanted:
-		return p.notYet(x), []string{fmt.Sprintf("%d of %d MDS stand by", standbys, wanted)}
-	}
-	return api.ResourceOnline, nil
+	f.ReadOnly = health.Named(p.seen.Checks, "MDS_HEALTH_READ_ONLY", f.Active)
+	return f
 }
 
 // endService lets the MDS of a filesystem go that is being deleted: when it is gone from Ceph, or is to stay there and nobody uses it.

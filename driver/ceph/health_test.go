@@ -27,7 +27,7 @@ func TestHealthAnswer(t *testing.T) {
 	o := &Observation{}
 	h.fill(o)
 	want := []api.HealthCheck{
-		{Code: "BRAND_NEW", Severity: "HEALTH_ERR", Message: "so it is", Next: health.NextUnknown},
+		{Code: "BRAND_NEW", Severity: "HEALTH_ERR", Message: "so it is", Next: health.NextStep("BRAND_NEW")},
 		{Code: "OSD_NEARFULL", Severity: "HEALTH_WARN", Message: "2 nearfull osd(s)", Detail: []string{"osd.0 is near full", "osd.2 is near full"}, Next: health.NextStep("OSD_NEARFULL")},
 	}
 	if diff := cmp.Diff(want, o.Checks); diff != "" || !slices.Equal(o.Muted, []string{"OSDMAP_FLAGS"}) || o.Health != "HEALTH_WARN" {
@@ -85,7 +85,7 @@ func TestTellChecks(t *testing.T) {
 		p.members = []member{{ID: "a", Host: "h1", Address: ""}, {ID: "b", Host: "h2", Address: ""}, {ID: "c", Host: "h3", Address: ""}}
 		p.plan = &engine.Plan{}
 		got := p.tellChecks()
-		for i, want := range append(tt.want[:], "raise spec.replicated.size of the Pool, or 'ceph osd pool set images size 3'", "'ceph health detail' names it; see what they wait for: 'ceph tell osd.2 dump_ops_in_flight'") {
+		for i, want := range append(tt.want[:], "raise spec.replicated.size of the Pool, or 'holdfast ceph osd pool set images size 3'", "'holdfast ceph health detail' names it; see what they wait for: 'holdfast ceph tell osd.2 dump_ops_in_flight'") {
 			if !strings.HasPrefix(got[i].Next, want) {
 				t.Errorf("%s: %s: %q, and not %q", name, got[i].Code, got[i].Next, want)
 			}

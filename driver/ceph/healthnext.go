@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/health"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -34,9 +37,24 @@ func (p *planner) tellChecks() []api.HealthCheck {
 				maintenanceText(hosts), hosts[0])
 			continue
 		}
-		c.Next = p.withNames(*c)
+		c.Next = words.Cut(cmp.Or(nextHere(p, c.Code), p.withNames(*c)), maxMessage)
 	}
 	return checks
+}
+
+// nextHere is the next step of a check where the cluster's own map tells more than Ceph's text; else empty.
+func nextHere(p *planner, code string) string {
+	switch {
+	case code == "OSDMAP_FLAGS" || code == "OSD_OSDMAP_FLAGS":
+		return health.UnsetAll(p.seen.Found.Flags)
+	case !slices.Contains(availabilityChecks, code) || !p.poolsKnown():
+		return ""
+	}
+	var pools []*writes.Pool
+	for i := range p.seen.Pools {
+		pools = append(pools, poolFacts(p, &p.seen.Pools[i]))
+	}
+	return writes.Placing(clusterFacts(p), pools)
 }
 
 func maintenanceText(hosts []string) string {
@@ -118,5 +136,5 @@ func (p *planner) withNames(c api.HealthCheck) string {
 		i := slices.IndexFunc(p.members, func(m member) bool { return m.Host == hosts[0] })
 		next = strings.NewReplacer("mon.NAME", "mon."+p.members[i].ID, "HOST", hosts[0]).Replace(c.Next)
 	}
-	return words.Cut(next, maxMessage)
+	return next
 }

@@ -171,7 +171,7 @@ func (p *planner) poolGone(x *poolPlan) *loss {
 	return &loss{
 		reason: api.ReasonRenamedOutside, anew: "creates a new, empty one",
 		why:  fmt.Sprintf("pool %s (id %d) was renamed to %s outside Holdfast", x.Name, x.id, now),
-		back: fmt.Sprintf("rename it back with 'ceph osd pool rename %s %s'", now, x.Name),
+		back: fmt.Sprintf("rename it back with 'holdfast ceph osd pool rename %s %s'", now, x.Name),
 	}
 }
 

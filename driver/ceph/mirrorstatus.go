@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -97,7 +98,7 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string)
 	}
 	state, texts := api.ResourceOnline, problems
 	worsen := func(to api.ResourceState, format string, args ...any) {
-		state, texts = worse(state, to), append(texts, fmt.Sprintf(format, args...))
+		state, texts = writes.Worse(state, to), append(texts, fmt.Sprintf(format, args...))
 	}
 	if want := max(x.service.count, len(x.service.seats)); up < want {
 		worsen(api.ResourceDegraded, "%d of %s run", up, words.Plural(want, "rbd-mirror"))

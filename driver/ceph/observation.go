@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/driver/ceph/serves"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 )
@@ -120,6 +121,8 @@ type OSD struct {
 	Noout bool
 	// State are the words of its state, its own flags among them.
 	State []string
+	// Fullness is nearfull, backfillfull or full; empty where there is room.
+	Fullness string
 }
 
 // statusAnswer is the part of 'status' that matters here.
@@ -250,7 +253,10 @@ func (m *osdMap) fill(o *Observation) {
 			o.Destroyed[d.ID] = ""
 			continue
 		}
-		o.OSDs[d.ID] = OSD{UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout"), State: d.State, Address: drift.IPOf(d.Address)}
+		o.OSDs[d.ID] = OSD{
+			UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout"),
+			Address: drift.IPOf(d.Address), Fullness: writes.Fullness(d.State), State: d.State,
+		}
 	}
 	for _, x := range m.More {
 		seen, there := o.OSDs[x.ID]

@@ -7,6 +7,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/location"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -26,8 +27,9 @@ type poolPlan struct {
 	size, minSize int
 	// domain is what holds at most one of them, and rule the CRUSH rule that sees to it.
 	domain, rule string
-	// refusals say why it cannot be as it is declared, waits what it waits for.
+	// refusals say why it cannot be as it is declared, waits what it waits for; next is what helps, where it waits for OSDs.
 	refusals, waits objections
+	next            writes.Coming
 }
 
 // object is what the pool's commands are about.
@@ -233,10 +235,11 @@ func (p *planner) checkPool(x *poolPlan) {
 				"like that", x.have.Profile)
 	case p.poolsKnown() && p.ruleID(x.rule) >= 0 && !x.fits(p.seen.PoolFacts.Rules[p.ruleID(x.rule)]):
 		x.refuse(api.ReasonConflict,
-			"Ceph has a CRUSH rule %s with other steps than Holdfast's rule of that name: rename it with 'ceph osd crush "+
+			"Ceph has a CRUSH rule %s with other steps than Holdfast's rule of that name: rename it with 'holdfast ceph osd crush "+
 				"rule rename'", x.rule)
 	case x.have == nil && x.Spec.FailureDomain == "" && p.poolsKnown() && p.osdsComing():
-		x.waits.wait(api.ReasonStarting, "waiting for more OSDs before choosing the failure domain")
+		x.next = comingNext(p)
+		x.waits.wait(x.next.Reason, "the failure domain is chosen when all declared OSDs are up: %s", x.next.Message)
 	case room >= x.size && len(stranded) > 0:
 		p.refuseStranded(x, stranded)
 	case room >= x.size:
@@ -244,8 +247,9 @@ func (p *planner) checkPool(x *poolPlan) {
 		x.waits.wait(p.fewDeclared(), "it needs %s, but only %d %s declared so far", p.bucketWords(x, x.size), room,
 			map[bool]string{true: "is", false: "are"}[room == 1])
 	case p.poolsKnown() && p.osdsComing():
-		x.waits.wait(api.ReasonStarting, "it needs %s, but there %s so far: waiting for more OSDs",
-			p.bucketWords(x, x.size), areWords(room))
+		x.next = comingNext(p)
+		x.waits.wait(x.next.Reason, "it needs %s, but there %s so far: %s", p.bucketWords(x, x.size), areWords(room),
+			x.next.Message)
 	case !p.poolsKnown() && len(p.have) > 0: // nobody can tell
 	case x.have == nil || p.changesPlace(x):
 		x.refuse(api.ReasonInsufficientNodes, "it needs %s, one per copy or chunk, but there %s: add some%s, or declare "+
@@ -322,14 +326,26 @@ func (p *planner) sameChunks(x *poolPlan) bool {
 
 // osdsComing says whether OSDs are declared that are not up and in yet.
 func (p *planner) osdsComing() bool {
-	for _, n := range p.nodes {
-		if n.toCome > 0 {
-			return true
-		}
+	return slices.ContainsFunc(p.nodes, (*node).comes) || slices.ContainsFunc(p.osds, p.isComing)
+}
+
+func (n *node) comes() bool { return n.toCome > 0 }
+
+// isComing says whether an OSD is not up and in yet, or not in CRUSH.
+func (p *planner) isComing(o *osd) bool {
+	in, known := p.seen.OSDs[o.id]
+	_, placed := p.seen.PoolFacts.Places[o.id]
+	return !o.leaving && !p.nowhere[o.host] && (!known || in.In && !in.Up || !placed) && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
+}
+
+// comingNext says which OSDs are waited for, and what helps if they do not come by themselves.
+func comingNext(p *planner) writes.Coming {
+	if i := slices.IndexFunc(p.nodes, (*node).comes); i >= 0 {
+		n := p.nodes[i]
+		return writes.NodeComing(n.what(), n.object(), n.Host == nil, slices.Concat(n.Waits, n.waits))
 	}
-	return slices.ContainsFunc(p.osds, func(o *osd) bool {
-		in, known := p.seen.OSDs[o.id]
-		_, placed := p.seen.PoolFacts.Places[o.id]
-		return !o.leaving && !p.nowhere[o.host] && (!known || in.In && !in.Up || !placed) && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
-	})
+	i := slices.IndexFunc(p.osds, p.isComing)
+	o := p.osds[i]
+	h := p.hosts[o.host]
+	return writes.OSDComing(o.label(), o.host, h != nil && h.ModeOf() == api.HostMaintenance)
 }

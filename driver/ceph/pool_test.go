@@ -392,7 +392,7 @@ func TestPools_waitsForOSDs(t *testing.T) {
 	f.settle(t)
 	f.pools = append(f.pools, *replicated("p", 3))
 	p := f.settle(t)
-	if got := word(decisions(p, api.VerdictWait), "pool/p"); !strings.Contains(got, "waiting for more OSDs") || len(f.ceph.Pools()) > 0 {
+	if got := word(decisions(p, api.VerdictWait), "pool/p"); !strings.Contains(got, "is not up") || len(f.ceph.Pools()) > 0 {
 		t.Errorf("waits for %q, %v", got, f.ceph.Pools())
 	}
 }

@@ -26,8 +26,9 @@ type Pool struct {
 	PGs           int
 	MaxBytes      int64
 	MaxObjects    int64
-	// Full is set while the quota is reached, and Overwrites where clients may change objects of an erasure-coded pool in part.
-	Full, Overwrites bool
+	// Flags are its own, and Overwrites is set where clients may change objects of an erasure-coded pool in part.
+	Flags      []string
+	Overwrites bool
 	// Applications are what the pool is for, and Options those of its options that are set (Ceph docs, "Pools: set pool values").
 	Applications map[string]bool
 	Options      map[string]string
@@ -72,7 +73,7 @@ type poolAnswer struct {
 func (a *poolAnswer) pool() Pool {
 	p := Pool{
 		ID: a.ID, Name: a.Name, Erasure: a.Type == crushmap.TypeErasure, Profile: a.Profile, Size: a.Size, MinSize: a.MinSize, Rule: a.Rule, PGs: a.PGNum,
-		MaxBytes: a.MaxBytes, MaxObjects: a.MaxObjects, Full: strings.Contains(a.Flags, "full_quota"), Overwrites: strings.Contains(a.Flags, "ec_overwrites"),
+		MaxBytes: a.MaxBytes, MaxObjects: a.MaxObjects, Flags: strings.Split(a.Flags, ","), Overwrites: strings.Contains(a.Flags, "ec_overwrites"),
 		Applications: map[string]bool{}, Options: map[string]string{},
 	}
 	for name := range a.Applications {

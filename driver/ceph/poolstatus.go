@@ -2,15 +2,16 @@ package ceph
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -40,7 +41,7 @@ func (p *planner) putPools() {
 
 // tellPool says how a pool stands.
 func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
-	s.State, s.Message = p.poolState(x)
+	p.poolState(x).Put(&s.ResourceStatus)
 	s.ID = x.id
 	if !p.poolsKnown() || x.have == nil || len(x.refusals) > 0 { // one that was refused is somebody else's
 		return
@@ -57,56 +58,67 @@ func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
 }
 
 // poolState says whether a pool can be used, and why not.
-func (p *planner) poolState(x *poolPlan) (api.ResourceState, string) {
+func (p *planner) poolState(x *poolPlan) writes.Word {
+	word := func(state api.ResourceState, text string) writes.Word { return writes.Word{State: state, Text: text} }
 	was, failure := x.Status.State, p.failureOf(x.line()).Message
 	switch problems := slices.Concat(x.refusals, x.waits).texts(); {
 	case !p.poolsKnown() && x.id != 0:
-		return api.ResourceOffline, "Ceph does not answer"
+		return word(api.ResourceOffline, "Ceph does not answer")
 	case x.lost != nil:
-		return api.ResourceOffline, cmp.Or(strings.Join(problems, "; "), x.lost.why)
+		return word(api.ResourceOffline, cmp.Or(strings.Join(problems, "; "), x.lost.why))
 	case x.have == nil && len(problems) > 0:
-		return api.ResourcePending, strings.Join(problems, "; ")
+		return writes.Word{State: api.ResourcePending, Reason: x.next.Reason, Text: strings.Join(problems, "; "), Next: x.next.Next}
 	case !p.poolsKnown():
-		return api.ResourcePending, "Ceph does not answer yet"
+		return word(api.ResourcePending, "Ceph does not answer yet")
 	case x.have == nil && p.cluster.ModeOf() == api.ClusterObserved:
-		return api.ResourcePending, "the cluster is in mode Observed: the pool does not exist and is not created"
+		return word(api.ResourcePending, "the cluster is in mode Observed: the pool does not exist and is not created")
 	case x.have == nil && failure != "":
-		return api.ResourcePending, failure
+		return word(api.ResourcePending, failure)
 	case x.have == nil:
-		return api.ResourceCreating, "it is being created"
+		return word(api.ResourceCreating, "it is being created")
 	case p.seen.PGs < p.seen.PGsWanted && neverServed(&x.Status.ResourceStatus):
-		return api.ResourceCreating, "its placement groups are being created"
-	case p.seen.PGsClean < p.seen.PGs && len(p.seen.PoolFacts.Unclean) == 0 && was != "":
-		return was, x.Status.Message // the manager did not say
+		return word(api.ResourceCreating, "its placement groups are being created")
+	case p.seen.PGsClean < p.seen.PGs && len(p.seen.PoolFacts.Unclean) == 0 && was != "": // the manager did not say
+		return writes.Word{State: was, Reason: x.Status.Reason, Text: x.Status.Message, Next: x.Status.Next}
 	}
-	state, message := p.judgePool(x)
-	return state, strings.Join(slices.DeleteFunc(append(slices.Concat(x.refusals, x.waits).texts(), failure, message),
-		func(s string) bool { return s == "" }), "; ")
+	pool := poolFacts(p, x.have)
+	pool.Declared, pool.Fresh = true, neverServed(&x.Status.ResourceStatus)
+	judged := writes.JudgePool(clusterFacts(p), pool)
+	return judged.After(append(slices.Concat(x.refusals, x.waits).texts(), failure)...)
 }
 
-// judgePool goes by the pool's placement groups.
-func (p *planner) judgePool(x *poolPlan) (api.ResourceState, string) {
-	unclean, total, inactive := p.seen.PoolFacts.Unclean[x.have.ID], 0, 0
-	var texts []string
-	for _, state := range slices.Sorted(maps.Keys(unclean)) {
-		total += unclean[state]
-		if !slices.Contains(strings.Split(state, "+"), "active") {
-			inactive += unclean[state]
+// poolFacts is what is known of a pool in Ceph that decides whether clients can write to it.
+func poolFacts(p *planner, have *Pool) *writes.Pool {
+	var places []Place
+	for id, place := range p.seen.PoolFacts.Places {
+		if p.seen.OSDs[id].In && place.Weight > 0 {
+			places = append(places, place)
 		}
-		texts = append(texts, fmt.Sprintf("%d %s", unclean[state], state))
 	}
-	message := fmt.Sprintf("%d of %d placement groups are not active+clean: %s", total, x.have.PGs, words.Few(texts))
-	switch {
-	case inactive > 0 && neverServed(&x.Status.ResourceStatus):
-		return api.ResourceCreating, message
-	case inactive > 0:
-		return api.ResourceOffline, message
-	case total > 0:
-		return api.ResourceDegraded, message
-	case x.have.Full:
-		return api.ResourceDegraded, "its quota is reached: writes fail until something is deleted or spec.quota is raised"
+	rule, usage := p.seen.PoolFacts.Rules[have.Rule], p.seen.PoolFacts.Usage[have.Name]
+	return &writes.Pool{
+		Name: have.Name, Flags: have.Flags, Stored: usage.Stored, Objects: usage.Objects,
+		MaxBytes: have.MaxBytes, MaxObjects: have.MaxObjects, Copies: have.Size, MinSize: have.MinSize,
+		Erasure: have.Erasure, Domain: rule.Domain(), Room: rule.Room(places, have.Size),
+		PGs: have.PGs, Unclean: p.seen.PoolFacts.Unclean[have.ID],
 	}
-	return api.ResourceOnline, ""
+}
+
+// clusterFacts is what is known of the cluster that decides whether clients can write to its pools.
+func clusterFacts(p *planner) *writes.Cluster {
+	c := &writes.Cluster{Flags: p.seen.Found.Flags}
+	for _, id := range slices.Sorted(maps.Keys(p.seen.OSDs)) {
+		o, name := p.seen.OSDs[id], osdName(id)
+		parting := p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(id))]
+		switch {
+		case o.In && !o.Up:
+			c.Down = append(c.Down, name)
+		case !o.In && o.Up && !parting:
+			c.Out = append(c.Out, name)
+		}
+		c.Fill(name, o.Fullness)
+	}
+	return c
 }
 
 // neverServed says whether clients could not use a resource yet.

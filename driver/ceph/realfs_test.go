@@ -107,8 +107,8 @@ func filesystemBack(t *testing.T, a *processes, w *world, c rados.Client) {
 	byHand(command{"prefix": "fs fail", "fs_name": "home"})
 	byHand(command{"prefix": "fs rm", "fs_name": "home", "yes_i_really_mean_it": true})
 	a.until("the filesystem is lost", 30*time.Second, func(*engine.Plan) bool { return present(w.filesystems[0]) == api.ReasonDeletedOutside })
-	says := fmt.Sprintf("'ceph fs new home home-metadata home-data --fscid %d --force --recover', then 'ceph fs set home joinable true', "+
-		"'ceph fs add_data_pool home cold'", id)
+	says := fmt.Sprintf("'holdfast ceph fs new home home-metadata home-data --fscid %d --force --recover', then 'holdfast ceph fs set home joinable true', "+
+		"'holdfast ceph fs add_data_pool home cold'", id)
 	wantLost(t, w.filesystems[0], api.ResourceOffline, api.ReasonDeletedOutside, fmt.Sprint(id), says)
 	byHand(command{"prefix": "fs new", "fs_name": "home", "metadata": "home-metadata", "data": "home-data", "fscid": id, "force": true, "recover": true})
 	byHand(command{"prefix": "fs set", "fs_name": "home", "var": "joinable", "val": "true"})

@@ -13,6 +13,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -40,7 +41,7 @@ func (p *planner) putStores() {
 
 // tellStore says how a store stands.
 func (p *planner) tellStore(x *storePlan, s *api.ObjectStoreStatus) {
-	s.State, s.Message = p.storeState(x)
+	p.storeState(x).Put(&s.ResourceStatus)
 	up, all := p.gatewaysUp(x)
 	s.Gateways = fmt.Sprintf("%d/%d", up, all)
 	s.Endpoints = p.endpoints(x)
@@ -100,45 +101,41 @@ func (p *planner) gatewaysUp(x *storePlan) (up, all int) {
 }
 
 // storeState says whether a store can be used, and why not.
-func (p *planner) storeState(x *storePlan) (api.ResourceState, string) {
+func (p *planner) storeState(x *storePlan) writes.Word {
+	word := func(state api.ResourceState, text string) writes.Word { return writes.Word{State: state, Text: text} }
 	problems := slices.Concat(x.refusals, x.waits).texts()
 	fresh := neverServed(&x.Status.ResourceStatus)
-	up, all := p.gatewaysUp(x)
 	switch {
 	case !p.poolsKnown() && !fresh:
-		return api.ResourceOffline, "Ceph does not answer"
+		return word(api.ResourceOffline, "Ceph does not answer")
 	case len(x.lost) > 0:
-		return api.ResourceOffline, strings.Join(problems, "; ")
+		return word(api.ResourceOffline, strings.Join(problems, "; "))
 	case fresh && len(problems) > 0:
-		return api.ResourcePending, strings.Join(problems, "; ")
+		return word(api.ResourcePending, strings.Join(problems, "; "))
 	case !p.poolsKnown():
-		return api.ResourcePending, "Ceph does not answer yet"
+		return word(api.ResourcePending, "Ceph does not answer yet")
 	case x.service.held && p.cluster.ModeOf() == api.ClusterObserved:
-		return api.ResourcePending, "the cluster is in mode Observed: the pools do not exist and are not created"
+		return word(api.ResourcePending, "the cluster is in mode Observed: the pools do not exist and are not created")
 	}
-	state, texts := api.ResourceOnline, problems
+	is := word(api.ResourceOnline, strings.Join(problems, "; "))
 	for _, pool := range x.pools {
-		s, message := p.poolState(pool)
-		if s == api.ResourceOnline {
-			continue
+		is = is.With("pool "+pool.Name, p.poolState(pool))
+	}
+	up, all := p.gatewaysUp(x)
+	gateways := &writes.Store{Up: up, All: all, Held: len(x.service.seats) == 0 && x.service.held, Fresh: fresh}
+	if up < all || all == 0 {
+		gateways.Silent = p.silentGateways(x)
+	}
+	for _, at := range x.service.seats {
+		if !x.service.there(at.id) {
+			gateways.Failing = append(gateways.Failing, "rgw."+at.id)
 		}
-		state = worse(state, s)
-		texts = append(texts, fmt.Sprintf("pool %s is %s: %s", pool.Name, s, message))
 	}
-	switch {
-	case len(x.service.seats) == 0 && x.service.held: // what they wait for is told
-		state = worse(state, api.ResourceCreating)
-	case up == 0 && fresh, all == 0:
-		state, texts = worse(state, api.ResourceCreating), append(texts, p.silentGateways(x))
-	case up == 0:
-		state, texts = api.ResourceOffline, append(texts, p.silentGateways(x))
-	case up < all:
-		state, texts = worse(state, api.ResourceDegraded), append(texts, p.silentGateways(x))
+	is = is.And(writes.JudgeStore(gateways))
+	if !fresh && (is.State == api.ResourceCreating || is.State == api.ResourcePending) {
+		is.State = map[bool]api.ResourceState{true: api.ResourceDegraded, false: api.ResourceOffline}[up > 0]
 	}
-	if !fresh && (state == api.ResourceCreating || state == api.ResourcePending) {
-		state = map[bool]api.ResourceState{true: api.ResourceDegraded, false: api.ResourceOffline}[up > 0]
-	}
-	return state, strings.Join(append(texts, p.certificateWord(x)...), "; ")
+	return is.Also(p.certificateWord(x)...)
 }
 
 // silentGateways says why gateways do not answer.

@@ -82,6 +82,7 @@ var tests = map[string]struct {
 	"TestLinear":              {full, 60},
 	"TestLostMon":             {full, 90},
 	"TestMirror":              {full, 120},
+	"TestNoWrites":            {full, 150},
 	"TestOrchKilled":          {full, 310},
 	"TestRecoverMons":         {full, 90},
 	"TestRestartEverything":   {full, 100},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -170,7 +171,7 @@ func flags(d *Declared, f *Found) (all []Difference) {
 	return all
 }
 
-func unset(flag string) string { return "'holdfast ceph shell -- ceph osd unset " + flag + "'" }
+func unset(flag string) string { return "'" + health.Unset(flag) + "'" }
 
 // Holding says which flags keep data from moving, and how to take them away; empty where none does.
 func (f *Found) Holding() string {

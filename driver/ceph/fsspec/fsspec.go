@@ -61,7 +61,7 @@ func Refusals(f *api.Filesystem) (all []engine.Objection) {
 // Await is what a Filesystem waits for that Ceph has no file system for.
 func Await(f *api.Filesystem) engine.Objection {
 	return engine.Wait(api.ReasonNotReady, "spec.pools is Existing, and Ceph has no file system %s: "+
-		"create it with 'ceph fs volume create %s', or set spec.pools to Managed", f.Name, f.Name)
+		"create it with 'holdfast ceph fs volume create %s', or set spec.pools to Managed", f.Name, f.Name)
 }
 
 // Misfits say which data pools that the file system has in Ceph a Filesystem does not declare as they

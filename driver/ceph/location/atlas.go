@@ -123,7 +123,7 @@ func (a *Atlas) Locate(h *api.Host) (in map[string]string, why engine.Objection)
 	short := a.home(h.Name)
 	if b, there := a.crush[short]; there && b.Type != "host" {
 		return nil, engine.Refusal(api.ReasonConflict,
-			"CRUSH has a %s named %s, which is the name of a host: rename the bucket ('ceph osd crush rename-bucket')",
+			"CRUSH has a %s named %s, which is the name of a host: rename the bucket ('holdfast ceph osd crush rename-bucket')",
 			b.Type, short)
 	}
 	for _, level := range Levels {

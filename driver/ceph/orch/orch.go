@@ -175,7 +175,7 @@ func Next(spec *api.CephSpec, facts *Facts, mgrs []*api.Daemon, mgrAvailable boo
 	}
 	if facts.Backend != "" && facts.Backend != module.Name {
 		return &Step{Reason: api.ReasonConflict, Why: fmt.Sprintf("'ceph orch' is answered by the module %s, which "+
-			"somebody chose: run 'ceph orch set backend \"\"', or set spec.ceph.orch.state to Disabled", facts.Backend)}
+			"somebody chose: run 'holdfast ceph orch set backend \"\"', or set spec.ceph.orch.state to Disabled", facts.Backend)}
 	}
 	if !mgrAvailable { // which Ceph says itself: until a manager is active, nobody knows what it loads
 		return atBirth(facts, mgrs)
