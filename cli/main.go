@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/cli/bundle"
+	"github.com/holdfast-storage/holdfast/cli/complete"
 	"github.com/holdfast-storage/holdfast/cli/csi"
 	"github.com/holdfast-storage/holdfast/cli/device"
 	"github.com/holdfast-storage/holdfast/cli/exit"
@@ -137,6 +139,9 @@ func addBelow(root *cobra.Command, g *globals) {
 			Connect: impatient(g), REST: g.readConfig, Run: g.runOther, DataDir: dataDir, Out: g.out, Err: g.err,
 		}),
 	)
+	complete.Add(root, complete.Home{Connect: impatient(g), Namespace: func() string {
+		return cmp.Or(g.namespace, contextNamespace(g)) // nothing is prepared for a shell
+	}})
 }
 
 // runOther runs another command against the same API. Its arguments may name another namespace.
