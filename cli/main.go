@@ -74,9 +74,12 @@ func run(ctx context.Context, args []string, io streams) int {
 	if err == nil {
 		return exitOK
 	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) && coded.ExitCode() == exit.Changes {
+		return exit.Changes // which is no fault
+	}
 	err = toldUnanswered(cmd, toldLockedOut(cmd, err))
 	fmt.Fprintf(io.err, "holdfast: %v\n", err)
-	var coded interface{ ExitCode() int }
 	switch {
 	case errors.As(err, &coded):
 		return coded.ExitCode()
