@@ -47,21 +47,28 @@ func unpack(t *testing.T, path string) map[string]string {
 // be had is named.
 func TestSupportBundle(t *testing.T) {
 	p := newHome(t, "bundle")
-	p.must(t, exitOK, "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c, annotations: {note: prefix-hunter2hunter2}}\n"+
-		"spec: {type: ceph, ceph: {config: {global: {rgw_keystone_admin_password: swordfish}}}}\n", []string{"apply", "-f", "-"})
+	p.must(t, exitOK,
+		"apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\n"+
+			"metadata: {name: c, annotations: {note: prefix-hunter2hunter2}}\n"+
+			"spec: {type: ceph, ceph: {config: {global: {rgw_keystone_admin_password: swordfish}}}}\n",
+		[]string{"apply",
+			"-f", "-"})
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "bundle", Name: "s"}, Data: map[string][]byte{"any": []byte("hunter2hunter2")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "bundle",
+			Name: "s"}, Data: map[string][]byte{"any": []byte("hunter2hunter2")},
 	}
 	if err := p.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	log := filepath.Join(dir, "agent/daemons/bundle.ceph-osd-3/log/daemon.log")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(log), 0o700), os.WriteFile(log, []byte("assert failed for hunter2hunter2\n"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(log), 0o700),
+		os.WriteFile(log, []byte("assert failed for hunter2hunter2\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "b.tar.gz")
-	p.must(t, exitOK, "", []string{"support-bundle", "-o", path, "--data-dir", dir}, "without secrets", "parts are missing")
+	p.must(t, exitOK, "", []string{"support-bundle", "-o", path, "--data-dir", dir}, "without secrets",
+		"parts are missing")
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Error(err)
 	}
@@ -98,11 +105,13 @@ func TestSupportBundle_alone(t *testing.T) {
 	t.Setenv("HOLDFAST_KUBECONFIG", "")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "b.tar.gz")
-	if code, out := runHere(t, "support-bundle", "-o", path, "--data-dir", dir); code != exitOK || !strings.Contains(out, "parts are missing") {
+	if code, out := runHere(t, "support-bundle", "-o", path, "--data-dir", dir); code != exitOK ||
+		!strings.Contains(out, "parts are missing") {
 		t.Errorf("%d: %s", code, out)
 	}
 	files := unpack(t, path)
-	if !strings.Contains(files["doctor.txt"], "the API cannot be reached") || !strings.Contains(files["NOT-COLLECTED.txt"], "objects: ") {
+	if !strings.Contains(files["doctor.txt"], "the API cannot be reached") ||
+		!strings.Contains(files["NOT-COLLECTED.txt"], "objects: ") {
 		t.Errorf("%q", files)
 	}
 }

@@ -21,12 +21,14 @@ func TestComplete_places(t *testing.T) {
 // TestComplete asks as a shell does.
 func TestComplete(t *testing.T) {
 	p := newHome(t, "complete")
-	manifest := "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: alpha}\nspec: {type: ceph, ceph: {}}\n"
+	manifest := "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\n" +
+		"metadata: {name: alpha}\nspec: {type: ceph, ceph: {}}\n"
 	p.must(t, exitOK, manifest, []string{"apply", "-f", "-"})
 	d := &api.Daemon{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "complete", Name: "ceph-osd-3"},
 		Spec: api.DaemonSpec{
-			Cluster: "alpha", Type: "ceph-osd", ID: "3", Host: "complete-1", State: api.WantRunning, Command: []string{"ceph-osd"},
+			Cluster: "alpha", Type: "ceph-osd", ID: "3", Host: "complete-1", State: api.WantRunning,
+			Command: []string{"ceph-osd"},
 		},
 	}
 	if err := p.Create(t.Context(), d); err != nil {
@@ -50,7 +52,8 @@ func TestComplete(t *testing.T) {
 		"action wait ":                                 "",
 		"apply --plan ":                                "",
 	} {
-		args := append([]string{"__complete", "--kubeconfig", p.kubeconfig, "-n", "complete"}, strings.Split(line, " ")...)
+		args := append([]string{"__complete", "--kubeconfig", p.kubeconfig, "-n", "complete"},
+			strings.Split(line, " ")...)
 		code, out := runHere(t, args...)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		names := lines[:max(0, len(lines)-2)] // the directive, and what it means

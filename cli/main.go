@@ -120,7 +120,8 @@ On a new machine:
 	root.AddCommand(
 		newServer(g), newAgent(g), newOperator(g), newToken(g), newKubeconfig(g),
 		newBackup(g), newRestore(g), newQuorum(g), newDoctor(g), newCA(g),
-		newHost(g), newAction(g), newDaemon(g), newVolume(g), newRecreate(g), newApply(g), newDelete(g), newGet(g), newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
+		newHost(g), newAction(g), newDaemon(g), newVolume(g), newRecreate(g), newApply(g), newDelete(g), newGet(g),
+		newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
 		csi.New(csi.Home{Log: func() *slog.Logger { return newLog(g) }, REST: g.clusterConfig}),
 		versions.Command(impatient(g), g.out, g.err),
 	)
@@ -139,7 +140,7 @@ func addBelow(root *cobra.Command, g *globals) {
 			Connect: impatient(g), Find: g.findDaemon, Namespace: namespace, DataDir: dataDir, Out: g.out, Err: g.err,
 		}),
 		bundle.Command(bundle.Home{
-			Connect: impatient(g), REST: g.readConfig, Run: g.runOther, DataDir: dataDir, Out: g.out, Err: g.err,
+			Connect: impatient(g), REST: g.readConfig, Run: runOther(g), DataDir: dataDir, Out: g.out, Err: g.err,
 		}),
 	)
 	complete.Add(root, complete.Home{Connect: impatient(g), Namespace: func() string {
@@ -148,12 +149,14 @@ func addBelow(root *cobra.Command, g *globals) {
 }
 
 // runOther runs another command against the same API. Its arguments may name another namespace.
-func (g *globals) runOther(ctx context.Context, out io.Writer, args ...string) error {
-	args = append(args, "--kubeconfig", g.kubeconfig, "--context", g.context, "--data-dir", g.dataDir)
-	if code := run(ctx, args, streams{in: strings.NewReader(""), out: out, err: out}); code != exitOK {
-		return fmt.Errorf("'holdfast %s' ended with exit code %d", args[0], code)
+func runOther(g *globals) func(ctx context.Context, out io.Writer, args ...string) error {
+	return func(ctx context.Context, out io.Writer, args ...string) error {
+		args = append(args, "--kubeconfig", g.kubeconfig, "--context", g.context, "--data-dir", g.dataDir)
+		if code := run(ctx, args, streams{in: strings.NewReader(""), out: out, err: out}); code != exitOK {
+			return fmt.Errorf("'holdfast %s' ended with exit code %d", args[0], code)
+		}
+		return nil
 	}
-	return nil
 }
 
 // leaveNothing has each command, however it ends, remove the plans that it only asked with.

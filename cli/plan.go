@@ -72,7 +72,8 @@ With --exit-code the exit code is 5 if the plan has changes, and 0 if everything
 	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, and do not store it")
 	f.BoolVar(&o.force, "force-conflicts", false, forceUsage)
 	f.BoolVar(&o.whenPossible, "when-possible", false, whenPossibleUsage)
-	f.StringVarP(&o.output, "output", "o", "", "json or yaml: print the Plan, and do not store it; name: store it, and print its name alone")
+	f.StringVarP(&o.output, "output", "o", "",
+		"json or yaml: print the Plan, and do not store it; name: store it, and print its name alone")
 	f.BoolVar(&o.exitCode, "exit-code", false, "end with exit code 5 if there are changes")
 	return cmd
 }
@@ -92,7 +93,8 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 	case !slices.Contains([]string{"", "json", "yaml", "name"}, o.output):
 		return &exitError{exitUsage, fmt.Errorf("unknown output format -o %s: use name, json or yaml", o.output)}
 	case name && o.dryRun:
-		return &exitError{exitUsage, errors.New("with --dry-run no plan is stored, so it has no name: leave out one of the two")}
+		return &exitError{exitUsage,
+			errors.New("with --dry-run no plan is stored, so it has no name: leave out one of the two")}
 	}
 	w, operation, targets, err := g.planTargets(ctx, o)
 	if err != nil {

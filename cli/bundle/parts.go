@@ -35,7 +35,8 @@ func (c *collection) commands(ctx context.Context) {
 	}
 	for i, ill := range c.found.ill {
 		if i == explained {
-			c.lacks("why", fmt.Errorf("%d objects are not ready: the first %d are explained", len(c.found.ill), explained))
+			c.lacks("why", fmt.Errorf("%d objects are not ready: the first %d are explained", len(c.found.ill),
+				explained))
 			return
 		}
 		file := path.Join("why", ill.namespace+"."+strings.ReplaceAll(ill.name, "/", ".")+".txt")
@@ -81,7 +82,10 @@ func (c *collection) logs(ctx context.Context) {
 	}
 	for _, f := range files {
 		name := path.Join("logs", f.Process, path.Base(f.Path))
-		_ = c.part(ctx, name, partTimeout, func(context.Context) (string, error) { return logfile.Tail(f.Path, logEnd), nil })
+		_ = c.part(ctx, name, partTimeout, func(context.Context) (string,
+			error) {
+			return logfile.Tail(f.Path, logEnd), nil
+		})
 	}
 	_ = c.part(ctx, "logs/holdfast.log", partTimeout, journal)
 }

@@ -22,7 +22,8 @@ type source struct {
 // kinds are Holdfast's kinds by what commands call them, and as 'why' does where that is another word.
 var kinds = []struct{ resource, kind, short string }{
 	{"actions", "Action", "action"}, {"clients", "Client", "client"}, {"clusterevents", "ClusterEvent", ""},
-	{"daemons", "Daemon", "daemon"}, {"drivegroups", "DriveGroup", "drivegroup"}, {"filesystems", "Filesystem", "filesystem"},
+	{"daemons", "Daemon", "daemon"}, {"drivegroups", "DriveGroup", "drivegroup"}, {"filesystems", "Filesystem",
+		"filesystem"},
 	{"hosts", "Host", "host"}, {"nfsexports", "NFSExport", "nfsexport"}, {"objectstores", "ObjectStore", "objectstore"},
 	{"objectstoreusers", "ObjectStoreUser", "objectstoreuser"}, {"plans", "Plan", ""}, {"pools", "Pool", "pool"},
 	{"rbdmirrors", "RBDMirror", "rbdmirror"}, {"storageclusters", "StorageCluster", "cluster"},
@@ -175,7 +176,8 @@ func plans(operation api.PlanOperation) lister {
 		}
 		for i := range l.Items {
 			p := &l.Items[i]
-			done := p.Status.State == api.PlanApplied || p.Status.State == api.PlanStale || p.Status.State == api.PlanFailed
+			done := p.Status.State == api.PlanApplied || p.Status.State == api.PlanStale ||
+				p.Status.State == api.PlanFailed
 			if p.Spec.Operation == operation && !done && p.Annotations[api.AnnotationExpiresAfter] == "" {
 				names = append(names, p.Name)
 			}

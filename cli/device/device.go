@@ -1,4 +1,5 @@
-// Package device is 'holdfast device': the devices of all hosts, what uses them, their lights, and how they become free.
+// Package device is 'holdfast device': the devices of all hosts, what uses them, their lights, and how they become
+// free.
 package device
 
 import (
@@ -60,14 +61,16 @@ func (h Home) find(ctx context.Context, name, host string) (on, error) {
 		return found[0], nil
 	}
 	if len(found) == 0 {
-		return on{}, exit.With(exit.Refused, fmt.Errorf("no device of the hosts matches %s: see 'holdfast device list'", name))
+		return on{}, exit.With(exit.Refused,
+			fmt.Errorf("no device of the hosts matches %s: see 'holdfast device list'", name))
 	}
 	var texts []string
 	for _, d := range found {
 		texts = append(texts, d.ID+" of host "+d.host)
 	}
-	return on{}, exit.With(exit.Refused, fmt.Errorf("%s matches %d devices (%s): name one by its id, or its host with --host",
-		name, len(found), strings.Join(texts, ", ")))
+	return on{}, exit.With(exit.Refused,
+		fmt.Errorf("%s matches %d devices (%s): name one by its id, or its host with --host",
+			name, len(found), strings.Join(texts, ", ")))
 }
 
 // action is one on a device, of a kind of package hostaction.
@@ -89,7 +92,8 @@ type waiting struct {
 func (w *waiting) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&w.host, "host", "", "the host of the device, where several hosts have one of that name")
 	cmd.Flags().BoolVar(&w.wait, "wait", false, "wait until it is done")
-	cmd.Flags().DurationVar(&w.timeout, "timeout", 15*time.Minute, "how long --wait waits; the action continues after that")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 15*time.Minute,
+		"how long --wait waits; the action continues after that")
 }
 
 func newLight(h Home) *cobra.Command {
@@ -112,7 +116,8 @@ knows the enclosure (/sys/class/enclosure). DEVICE is an id, WWN, serial number 
 			if err != nil {
 				return err
 			}
-			parameters := map[string]api.ActionParameter{hostaction.ParamLight: hostaction.Ident, hostaction.ParamState: state}
+			parameters := map[string]api.ActionParameter{hostaction.ParamLight: hostaction.Ident,
+				hostaction.ParamState: state}
 			if fault {
 				parameters[hostaction.ParamLight] = hostaction.Fault
 			}
@@ -164,11 +169,13 @@ func (h Home) wipe(ctx context.Context, name, confirm string, w waiting) error {
 		if err := table(h.Out, []row{all.row(d)}); err != nil {
 			return err
 		}
-		return exit.With(exit.Refused, fmt.Errorf("this destroys the data on the disk, so nothing was changed: if it is the right one, "+
-			"run the command again with --confirm %s", d.ID))
+		return exit.With(exit.Refused,
+			fmt.Errorf("this destroys the data on the disk, so nothing was changed: if it is the right one, "+
+				"run the command again with --confirm %s", d.ID))
 	}
 	if confirm != d.ID {
-		return exit.With(exit.Refused, fmt.Errorf("%s of host %s is %s, not %s: nothing was changed", d.Path, d.host, d.ID, confirm))
+		return exit.With(exit.Refused, fmt.Errorf("%s of host %s is %s, not %s: nothing was changed", d.Path, d.host,
+			d.ID, confirm))
 	}
 	a := d.action(hostaction.Wipe, map[string]api.ActionParameter{hostaction.ParamConfirm: api.ActionParameter(d.ID)})
 	return h.Act(ctx, a, w.wait, w.timeout)

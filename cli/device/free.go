@@ -38,8 +38,9 @@ required because a name such as /dev/sdb may be another disk after a boot.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if id == "" {
-				return exit.With(exit.Usage, errors.New("name the device with --id, as 'holdfast device list' shows it: "+
-					"a name below /dev may be another disk after a boot"))
+				return exit.With(exit.Usage,
+					errors.New("name the device with --id, as 'holdfast device list' shows it: "+
+						"a name below /dev may be another disk after a boot"))
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), freeTimeout)
 			defer cancel()

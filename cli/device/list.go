@@ -79,7 +79,8 @@ func (h Home) list(ctx context.Context, hosts []string, l listing) error {
 			continue
 		}
 		if !meta.IsStatusConditionTrue(host.Status.Conditions, api.HostAgentConnected) {
-			fmt.Fprintf(h.Err, "warning: the agent of host %s is not connected: its devices are as it reported them last\n", host.Name)
+			fmt.Fprintf(h.Err,
+				"warning: the agent of host %s is not connected: its devices are as it reported them last\n", host.Name)
 		}
 		for d := range host.Status.Devices {
 			r := all.row(on{host.Name, &host.Status.Devices[d]})
@@ -88,7 +89,10 @@ func (h Home) list(ctx context.Context, hosts []string, l listing) error {
 			}
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Or(strings.Compare(a.Host, b.Host), strings.Compare(a.Path, b.Path)) })
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(strings.Compare(a.Host, b.Host),
+			strings.Compare(a.Path, b.Path))
+	})
 	if l.output == "json" {
 		encoder := json.NewEncoder(h.Out)
 		encoder.SetIndent("", "  ")
@@ -106,7 +110,8 @@ func table(w io.Writer, rows []row) error {
 			yes = "Yes"
 		}
 		cells := []string{
-			r.Host, r.Path, r.Type, r.ID, r.Size, yes, cmp.Or(strings.Join(r.UsedBy, ", "), "-"), cmp.Or(strings.Join(r.Reasons, "; "), "-"),
+			r.Host, r.Path, r.Type, r.ID, r.Size, yes, cmp.Or(strings.Join(r.UsedBy, ", "),
+				"-"), cmp.Or(strings.Join(r.Reasons, "; "), "-"),
 		}
 		for i := range cells {
 			cells[i] = words.Visible(strings.Join(strings.Fields(cells[i]), " "))
@@ -155,8 +160,9 @@ func (w *world) know(hosts []string) error {
 
 func (w *world) row(d on) row {
 	r := row{
-		Host: d.host, Path: d.Path, Type: kindOf(d.Device), ID: d.ID, Model: d.Model, Serial: d.Serial, Size: d.Size.String(),
-		Available: d.Availability == api.DeviceAvailable, UsedBy: w.usedBy(d),
+		Host: d.host, Path: d.Path, Type: kindOf(d.Device), ID: d.ID,
+		Model: d.Model, Serial: d.Serial, Size: d.Size.String(),
+		Available: d.Taken() == "", UsedBy: w.usedBy(d),
 	}
 	if why := d.Taken(); why != "" {
 		r.Reasons = []string{why}

@@ -26,16 +26,21 @@ func fleet() []client.Object {
 		return h
 	}
 	h1 := host("h1",
-		api.Device{ID: "wwn-1", Path: "/dev/sda", Kind: api.DeviceDisk, Media: api.MediaRotational, Reasons: []string{"has partitions"}, MountPoints: []string{"/"}},
-		api.Device{ID: "wwn-2", Path: "/dev/sdb", Kind: api.DeviceDisk, Media: api.MediaSolidState, Reasons: []string{"has an OSD"}},
-		api.Device{ID: "part-3", Path: "/dev/sdc1", Kind: api.DevicePartition, Parent: "wwn-3", Reasons: []string{"has an OSD"}},
+		api.Device{ID: "wwn-1", Path: "/dev/sda", Kind: api.DeviceDisk, Media: api.MediaRotational,
+			Reasons: []string{"has partitions"}, MountPoints: []string{"/"}},
+		api.Device{ID: "wwn-2", Path: "/dev/sdb", Kind: api.DeviceDisk, Media: api.MediaSolidState,
+			Reasons: []string{"has an OSD"}},
+		api.Device{ID: "part-3", Path: "/dev/sdc1", Kind: api.DevicePartition, Parent: "wwn-3",
+			Reasons: []string{"has an OSD"}},
 		api.Device{ID: "wwn-3", Path: "/dev/sdc", Kind: api.DeviceDisk, Reasons: []string{"has partitions"}},
 		api.Device{ID: "wwn-4", Path: "/dev/sdd", Kind: api.DeviceDisk, Availability: api.DeviceAvailable},
 		api.Device{ID: "wwn-5", Path: "/dev/sde", Kind: api.DeviceDisk, Availability: api.DeviceAvailable},
 	)
 	h2 := host("h2",
-		api.Device{ID: "wwn-6", Path: "/dev/sda", Kind: api.DeviceDisk, Ceph: &api.DeviceCeph{OSDID: &number, FSID: "f"}},
-		api.Device{ID: "unstable-sdb", Path: "/dev/sdb", Kind: api.DeviceDisk, Filesystem: &api.DeviceFilesystem{Type: "xfs"}},
+		api.Device{ID: "wwn-6", Path: "/dev/sda", Kind: api.DeviceDisk,
+			Ceph: &api.DeviceCeph{OSDID: &number, FSID: "f"}},
+		api.Device{ID: "unstable-sdb", Path: "/dev/sdb", Kind: api.DeviceDisk,
+			Filesystem: &api.DeviceFilesystem{Type: "xfs"}},
 	)
 	h2.Status.Conditions = nil
 	daemon := func(id string, device api.DaemonDevice) *api.Daemon {
@@ -46,10 +51,12 @@ func fleet() []client.Object {
 	node := &api.StorageNode{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "n1"}}
 	node.Spec.Devices = []string{"/dev/sdb", "S4"}
 	node.Status.Host = "h1"
-	node.Status.Devices = []api.ClaimedDevice{{Name: "/dev/sdb", ID: "wwn-2"}, {Name: "S4", ID: "wwn-4"}, {Name: "excluded", ID: "wwn-5"}}
+	node.Status.Devices = []api.ClaimedDevice{{Name: "/dev/sdb", ID: "wwn-2"}, {Name: "S4", ID: "wwn-4"},
+		{Name: "excluded", ID: "wwn-5"}}
 	group := &api.DriveGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "g"}}
 	group.Status.Devices = []api.GroupDevice{{Host: "h1", ID: "part-3", DB: &api.DeviceSlot{ID: "wwn-3"}}}
-	return []client.Object{h1, h2, node, group, daemon("2", api.DaemonDevice{ID: "wwn-2"}), daemon("3", api.DaemonDevice{ID: "part-3"})}
+	return []client.Object{h1, h2, node, group, daemon("2", api.DaemonDevice{ID: "wwn-2"}),
+		daemon("3", api.DaemonDevice{ID: "part-3"})}
 }
 
 // home is a fleet, and what was done to it.
@@ -113,7 +120,8 @@ func squeeze(text string) string { return strings.Join(strings.Fields(text), " "
 
 func TestList_options(t *testing.T) {
 	for args, want := range map[string]string{
-		"list --available": "HOST wwn-5", "list h2": "HOST wwn-6 unstable-sdb", "list --all h1": "HOST wwn-1 wwn-2 wwn-3 part-3 wwn-4 wwn-5",
+		"list --available": "HOST wwn-5", "list h2": "HOST wwn-6 unstable-sdb",
+		"list --all h1": "HOST wwn-1 wwn-2 wwn-3 part-3 wwn-4 wwn-5",
 	} {
 		h, out, _, _ := home(t)
 		if _, err := do(t, h, strings.Fields(args)...); err != nil {
@@ -153,7 +161,8 @@ func TestWipe(t *testing.T) {
 	if _, err := do(t, h, "wipe", "/dev/sda", "--host", "h2", "--confirm", "wwn-6"); err != nil || len(*done) != 1 {
 		t.Fatal(err)
 	}
-	if a := (*done)[0]; a.Namespace != api.SystemNamespace || a.Spec.Host != "h2" || a.Spec.Target != "device/wwn-6" || a.Spec.Parameters["confirm"] != "wwn-6" {
+	if a := (*done)[0]; a.Namespace != api.SystemNamespace || a.Spec.Host != "h2" ||
+		a.Spec.Target != "device/wwn-6" || a.Spec.Parameters["confirm"] != "wwn-6" {
 		t.Errorf("%+v", a.Spec)
 	}
 }
@@ -163,7 +172,8 @@ func TestLight(t *testing.T) {
 	if _, err := do(t, h, "light", "on", "wwn-2", "--fault"); err != nil {
 		t.Fatal(err)
 	}
-	if a := (*done)[0]; a.Spec.Kind != "device.light" || a.Spec.Parameters["light"] != "fault" || a.Spec.Parameters["state"] != "on" || a.Spec.Host != "h1" {
+	if a := (*done)[0]; a.Spec.Kind != "device.light" || a.Spec.Parameters["light"] != "fault" ||
+		a.Spec.Parameters["state"] != "on" || a.Spec.Host != "h1" {
 		t.Errorf("%+v", a.Spec)
 	}
 	if code, err := do(t, h, "light", "blink", "wwn-2"); code != 2 {

@@ -114,13 +114,16 @@ func (h Home) find(ctx context.Context, name string) (*api.Daemon, notFound) {
 // elsewhere says where the log is, after what the API has of it.
 func (h Home) elsewhere(ctx context.Context, d *api.Daemon, name string) error {
 	if e := d.Status.LastExit; e != nil && e.Log != "" {
-		fmt.Fprintf(h.Err, "the end of its log when it ended last, at %s (%s):\n", e.Time.UTC().Format(time.RFC3339), e.Reason)
+		fmt.Fprintf(h.Err, "the end of its log when it ended last, at %s (%s):\n", e.Time.UTC().Format(time.RFC3339),
+			e.Reason)
 		fmt.Fprintln(h.Out, e.Log)
 	}
 	if h.inPod(ctx, d) {
-		return fmt.Errorf("daemon %s runs in a pod on node %s: use 'kubectl -n %s logs %s'", d.Name, d.Spec.Host, d.Namespace, d.Name)
+		return fmt.Errorf("daemon %s runs in a pod on node %s: use 'kubectl -n %s logs %s'", d.Name, d.Spec.Host,
+			d.Namespace, d.Name)
 	}
-	return fmt.Errorf("daemon %s has its log on host %s: run 'holdfast logs %s' there as root", d.Name, d.Spec.Host, name)
+	return fmt.Errorf("daemon %s has its log on host %s: run 'holdfast logs %s' there as root", d.Name, d.Spec.Host,
+		name)
 }
 
 // inPod says whether the daemon's host runs daemons as pods. It is false where that is not known.

@@ -126,7 +126,8 @@ func (refused) ExitCode() int { return 3 }
 func TestPrint(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "default.ceph-osd-3", text)
-	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-3"}, Spec: api.DaemonSpec{Host: "h1"}}
+	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-3"},
+		Spec: api.DaemonSpec{Host: "h1"}}
 	far := d.DeepCopy()
 	far.Name, far.Spec.Host = "ceph-osd-4", "h2"
 	far.Status.LastExit = &api.DaemonExit{Log: "assert failed", Reason: "signal: aborted"}
@@ -138,12 +139,14 @@ func TestPrint(t *testing.T) {
 		out   string
 		wants string
 	}{
-		"here":                       {"daemon/osd.3", d, nil, "glusterd", ""},
-		"elsewhere":                  {"osd.4", far, nil, "assert failed", "has its log on host h2: run 'holdfast logs osd.4' there"},
+		"here": {"daemon/osd.3", d, nil, "glusterd", ""},
+		"elsewhere": {"osd.4", far, nil, "assert failed",
+			"has its log on host h2: run 'holdfast logs osd.4' there"},
 		"the API is away":            {"osd.3", nil, down, "glusterd", ""},
 		"by the name of the Daemon":  {"ceph-osd-3", nil, down, "glusterd", ""},
 		"the API is away, elsewhere": {"osd.4", nil, down, "", "connection refused; and this host has no log"},
-		"no such daemon":             {"osd.3", nil, refused{errors.New("daemon osd.9 does not exist")}, "", "does not exist"},
+		"no such daemon": {"osd.3", nil, refused{errors.New("daemon osd.9 does not exist")}, "",
+			"does not exist"},
 	} {
 		var out, problems bytes.Buffer
 		h := Home{
@@ -154,13 +157,15 @@ func TestPrint(t *testing.T) {
 				}
 				return c.d, c.err
 			},
-			Namespace: func() string { return "default" }, DataDir: func() string { return dir }, Out: &out, Err: &problems,
+			Namespace: func() string { return "default" }, DataDir: func() string { return dir },
+			Out: &out, Err: &problems,
 		}
 		if _, is := c.err.(refused); is || c.d == far {
 			h.Connect = func() (client.Client, error) { return noHosts{}, nil }
 		}
 		err := h.print(t.Context(), c.arg, options{tail: -1})
-		if (err == nil) != (c.wants == "") || err != nil && !strings.Contains(err.Error(), c.wants) || !strings.Contains(out.String(), c.out) {
+		if (err == nil) != (c.wants == "") || err != nil && !strings.Contains(err.Error(), c.wants) ||
+			!strings.Contains(out.String(), c.out) {
 			t.Errorf("%s: %v\n%s", name, err, out.String())
 		}
 	}

@@ -127,7 +127,8 @@ func (p *printer) flush() error {
 // timeOf is the time that a line begins with, as daemons of Ceph, GlusterFS and NFS-Ganesha write it.
 func timeOf(line string) (time.Time, bool) {
 	words := strings.Fields(line[:min(len(line), 64)])
-	for n, layout := range []string{"", "2006-01-02T15:04:05.999999-0700", "02/01/2006 15:04:05", "[2006-01-02 15:04:05.999999 -0700]"} {
+	for n, layout := range []string{"", "2006-01-02T15:04:05.999999-0700", "02/01/2006 15:04:05",
+		"[2006-01-02 15:04:05.999999 -0700]"} {
 		if n > 0 && len(words) >= n {
 			if at, err := time.Parse(layout, strings.Join(words[:n], " ")); err == nil {
 				return at, true

@@ -24,7 +24,8 @@ func TestSupportBundle(t *testing.T) {
 	secrets := append(b.secretsOfAPI(), plainSecrets...)
 	for _, h := range b.Lab.Hosts() {
 		secrets = append(secrets, secretsIn(h.Run(t, t.Context(), "sh", "-c",
-			`find /var/lib/holdfast -type f \( -name '*key*' -o -name '*.kubeconfig' -o -name '*.pem' \) -size -64k -exec cat {} +`))...)
+			`find /var/lib/holdfast -type f \( -name '*key*' -o -name '*.kubeconfig' -o -name '*.pem' \) `+
+				`-size -64k -exec cat {} +`))...)
 	}
 	secrets = append(secrets, secretsIn(b.ceph("auth", "export"))...)
 	if len(secrets) < 30 {
@@ -35,7 +36,8 @@ func TestSupportBundle(t *testing.T) {
 	h := b.Lab.Host(1)
 	files := h.Run(t, t.Context(), "sh", "-c", "stat -c %a /root/b.tar.gz; tar tzf /root/b.tar.gz")
 	text := h.Run(t, t.Context(), "tar", "xzOf", "/root/b.tar.gz")
-	t.Logf("a bundle of %d bytes: %s", len(text), h.Run(t, t.Context(), "tar", "xzOf", "/root/b.tar.gz", "holdfast-support/NOT-COLLECTED.txt"))
+	t.Logf("a bundle of %d bytes: %s", len(text), h.Run(t, t.Context(), "tar", "xzOf", "/root/b.tar.gz",
+		"holdfast-support/NOT-COLLECTED.txt"))
 	if !strings.HasPrefix(files, "600\n") {
 		t.Errorf("its mode is %.4s", files)
 	}
@@ -46,7 +48,8 @@ func TestSupportBundle(t *testing.T) {
 	}
 	for _, name := range []string{
 		"objects/Daemon.yaml", "objects/Secret.yaml", "clusters/default.ceph/status.txt", "quorum.txt", "metrics.txt",
-		"ceph/default.ceph/status.txt", "ceph/default.ceph/osd-df-tree.txt", "ceph/default.ceph/pg-dump-brief.txt", "daemon.log",
+		"ceph/default.ceph/status.txt", "ceph/default.ceph/osd-df-tree.txt",
+		"ceph/default.ceph/pg-dump-brief.txt", "daemon.log",
 	} {
 		if !strings.Contains(files, name) {
 			t.Errorf("no %s in:\n%s\n%s", name, files, out)
@@ -68,7 +71,8 @@ var plainSecrets = []string{"sword-fish/17", "kingfisher-18"}
 func (b *bed) secretsOfAPI() (all []string) {
 	b.Helper()
 	var list corev1.SecretList
-	if err := json.Unmarshal([]byte(b.run("get", "secrets", "-A", "-o", "json")), &list); err != nil || len(list.Items) == 0 {
+	if err := json.Unmarshal([]byte(b.run("get", "secrets", "-A", "-o", "json")), &list); err != nil ||
+		len(list.Items) == 0 {
 		b.Fatalf("reading the Secrets: %v", err)
 	}
 	for _, s := range list.Items {
@@ -128,7 +132,8 @@ func (b *bed) listsDevices() {
 		b.Errorf("device list: %s", out)
 	}
 	id := d.Spec.Devices[0].ID
-	if out, err := b.Holdfast("device", "wipe", id, "--confirm", id, "--wait"); err == nil || !strings.Contains(err.Error(), "is in use by daemon") {
+	if out, err := b.Holdfast("device", "wipe", id, "--confirm", id, "--wait"); err == nil ||
+		!strings.Contains(err.Error(), "is in use by daemon") {
 		b.Errorf("the disk of an OSD may be wiped: %v: %s", err, out)
 	}
 }

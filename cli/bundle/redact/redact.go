@@ -55,7 +55,7 @@ var shapes = []struct {
 	found *regexp.Regexp
 	by    string
 }{
-	// A private key, also where its lines are escaped or indented, and one of which the end or the beginning is cut off.
+	// A private key, also with escaped or indented lines, and one of which the end or the beginning is cut off.
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`), Mark},
 	{regexp.MustCompile(`(?m)(^[^\n]*[A-Za-z0-9+/=]{20,}[ \t]*\n)+[^\n]*-----END [A-Z0-9 ]*PRIVATE KEY-----`), Mark},
 	// A key of Ceph: 1 or 2 as its type, and a time.
@@ -74,8 +74,9 @@ var (
 	secretName = regexp.MustCompile(`(?i)passw(or)?d|passphrase|secret|token|credential|jwt|identity[_-]?key|` +
 		`(private|access|api|user|admin|encryption|sts|hmac|luks|client)[_-]?keys?\b|client-key-data|keyring-data`)
 	// settingName are names beside a secret's that hold none.
-	settingName = regexp.MustCompile(`(?i)(_|-|\b)(name|ref|file|path|dir|ttl|timeout|time|expiry|expiration|interval|` +
-		`size|length|len|type|method|enabled|count|url|addr|address|format|policy|engine|renew|cache|verify|ssl)s?$|` +
+	settingName = regexp.MustCompile(`(?i)(_|-|\b)(name|ref|file|path|dir|ttl|timeout|time|expiry|expiration|` +
+		`interval|size|length|len|type|method|enabled|count|url|addr|address|format|policy|` +
+		`engine|renew|cache|verify|ssl)s?$|` +
 		`(Name|Ref|File|Path)$`)
 	// optionName are the last parts of the names of Ceph's options and entries that hold a secret under a plain name,
 	// such as mgr/dashboard/key.
