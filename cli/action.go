@@ -313,6 +313,15 @@ func (g *globals) actOnDaemon(ctx context.Context, kind, name string, force, wai
 	if force {
 		a.Spec.Parameters = map[string]api.ActionParameter{hosts.ParamForce: hosts.Yes}
 	}
+	return g.act(ctx, a, wait, timeout)
+}
+
+// act creates an action, and waits for its end, or for the leader's first word of it.
+func (g *globals) act(ctx context.Context, a *api.Action, wait bool, timeout time.Duration) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
 	err = withDeadline(ctx, func(ctx context.Context) error { return c.Create(ctx, a) })
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return &exitError{exitRefused, &plainError{err}}

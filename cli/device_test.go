@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-storage/holdfast/agent/inventory"
+	"github.com/holdfast-storage/holdfast/cli/device"
 )
 
 // diskOf attaches a new file to a loop device, which alone is seen. It needs root.
@@ -62,7 +63,7 @@ func TestDeviceFree(t *testing.T) {
 	} {
 		path, _ := diskOf(t, 3<<30)
 		fill(path)
-		d, err := deviceAt(t.Context(), path)
+		d, err := device.At(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}

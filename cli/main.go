@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,26 +16,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/cli/bundle"
+	"github.com/holdfast-storage/holdfast/cli/complete"
 	"github.com/holdfast-storage/holdfast/cli/csi"
+	"github.com/holdfast-storage/holdfast/cli/device"
+	"github.com/holdfast-storage/holdfast/cli/exit"
+	"github.com/holdfast-storage/holdfast/cli/logs"
 	"github.com/holdfast-storage/holdfast/cli/versions"
 	"github.com/holdfast-storage/holdfast/internal/version"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// Exit codes of the program.
+// Exit codes of the program; package exit says what they mean.
 const (
-	exitOK = 0
-	// exitFailed: what was asked for was not done.
-	exitFailed = 1
-	// exitUsage: the command line is wrong; nothing was done.
-	exitUsage = 2
-	// exitRefused: the spec cannot be carried out; nothing was done.
-	exitRefused = 3
-	// exitTimeout: it was accepted, and was not finished in time. It goes on.
-	exitTimeout = 4
+	exitOK      = exit.OK
+	exitFailed  = exit.Failed
+	exitUsage   = exit.Usage
+	exitRefused = exit.Refused
+	exitTimeout = exit.Timeout
 )
 
-// exitError carries the exit code that an error shall end the program with.
+// exitError carries the exit code that an error ends the program with.
 type exitError struct {
 	code int
 	err  error
@@ -42,6 +44,9 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
+
+// ExitCode is the exit code of the program.
+func (e *exitError) ExitCode() int { return e.code }
 
 // streams are where a command reads and writes.
 type streams struct {
@@ -69,12 +74,15 @@ func run(ctx context.Context, args []string, io streams) int {
 	if err == nil {
 		return exitOK
 	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) && coded.ExitCode() == exit.Changes {
+		return exit.Changes // which is no fault
+	}
 	err = toldUnanswered(cmd, toldLockedOut(cmd, err))
 	fmt.Fprintf(io.err, "holdfast: %v\n", err)
-	var coded *exitError
 	switch {
 	case errors.As(err, &coded):
-		return coded.code
+		return coded.ExitCode()
 	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		fmt.Fprintln(io.err, "See 'holdfast --help'.")
 		return exitUsage
@@ -112,13 +120,43 @@ On a new machine:
 	root.AddCommand(
 		newServer(g), newAgent(g), newOperator(g), newToken(g), newKubeconfig(g),
 		newBackup(g), newRestore(g), newQuorum(g), newDoctor(g), newCA(g),
-		newHost(g), newAction(g), newDaemon(g), newDevice(g), newVolume(g), newRecreate(g), newApply(g), newDelete(g), newGet(g), newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
+		newHost(g), newAction(g), newDaemon(g), newVolume(g), newRecreate(g), newApply(g), newDelete(g), newGet(g),
+		newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
 		csi.New(csi.Home{Log: func() *slog.Logger { return newLog(g) }, REST: g.clusterConfig}),
 		versions.Command(impatient(g), g.out, g.err),
 	)
+	addBelow(root, g)
 	checkArgs(root)
 	leaveNothing(root, g)
 	return root
+}
+
+// addBelow adds the commands of the packages below this one.
+func addBelow(root *cobra.Command, g *globals) {
+	namespace, dataDir := func() string { return g.namespace }, func() string { return g.dataDir }
+	root.AddCommand(
+		device.Command(device.Home{Connect: impatient(g), Act: g.act, Out: g.out, Err: g.err}),
+		logs.Command(logs.Home{
+			Connect: impatient(g), Find: g.findDaemon, Namespace: namespace, DataDir: dataDir, Out: g.out, Err: g.err,
+		}),
+		bundle.Command(bundle.Home{
+			Connect: impatient(g), REST: g.readConfig, Run: runOther(g), DataDir: dataDir, Out: g.out, Err: g.err,
+		}),
+	)
+	complete.Add(root, complete.Home{Connect: impatient(g), Namespace: func() string {
+		return cmp.Or(g.namespace, contextNamespace(g)) // nothing is prepared for a shell
+	}})
+}
+
+// runOther runs another command against the same API. Its arguments may name another namespace.
+func runOther(g *globals) func(ctx context.Context, out io.Writer, args ...string) error {
+	return func(ctx context.Context, out io.Writer, args ...string) error {
+		args = append(args, "--kubeconfig", g.kubeconfig, "--context", g.context, "--data-dir", g.dataDir)
+		if code := run(ctx, args, streams{in: strings.NewReader(""), out: out, err: out}); code != exitOK {
+			return fmt.Errorf("'holdfast %s' ended with exit code %d", args[0], code)
+		}
+		return nil
+	}
 }
 
 // leaveNothing has each command, however it ends, remove the plans that it only asked with.

@@ -15,7 +15,7 @@ func Page() string {
 	var b strings.Builder
 	b.WriteString("<!-- Made by 'make generate' from package cli. Do not edit. -->\n# Commands\n\n" +
 		"Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused and nothing changed, 4 not done in time\n" +
-		"(the work continues).\n\n" +
+		"(the work continues), 5 changes found (plan --exit-code).\n\n" +
 		"All commands have these flags:\n\n")
 	fmt.Fprintf(&b, "```\n%s```\n", root.PersistentFlags().FlagUsages())
 	for _, c := range root.Commands() {

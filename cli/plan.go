@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/exit"
 	"github.com/holdfast-storage/holdfast/cli/kube"
 	"github.com/holdfast-storage/holdfast/driver"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -39,6 +42,8 @@ type planOptions struct {
 	// whenPossible keeps also what is refused as things are.
 	whenPossible bool
 	output       string
+	// exitCode has changes be told by the exit code.
+	exitCode bool
 }
 
 func newPlan(g *globals) *cobra.Command {
@@ -50,10 +55,14 @@ func newPlan(g *globals) *cobra.Command {
 serial number, and commands to the storage system, in order, each with its risk. Nothing is changed.
 
 The plan is kept for a week. 'holdfast apply --plan NAME' does exactly what it shows, or refuses and
-lists what has changed since.`,
+lists what has changed since.
+
+With --exit-code the exit code is 5 if the plan has changes, and 0 if everything is there already.`,
 		Example: `  holdfast plan -f cluster.yaml
   holdfast apply --plan plan-7f3a9c --wait
-  holdfast plan --delete storagecluster/ceph`,
+  holdfast plan --delete storagecluster/ceph
+  holdfast plan -f . --dry-run --exit-code
+  holdfast apply --plan "$(holdfast plan -f cluster.yaml -o name)"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.plan(cmd.Context(), o) },
 	}
@@ -63,7 +72,9 @@ lists what has changed since.`,
 	f.BoolVar(&o.dryRun, "dry-run", false, "show the plan, and do not store it")
 	f.BoolVar(&o.force, "force-conflicts", false, forceUsage)
 	f.BoolVar(&o.whenPossible, "when-possible", false, whenPossibleUsage)
-	f.StringVarP(&o.output, "output", "o", "", "json or yaml: print the Plan, and do not store it")
+	f.StringVarP(&o.output, "output", "o", "",
+		"json or yaml: print the Plan, and do not store it; name: store it, and print its name alone")
+	f.BoolVar(&o.exitCode, "exit-code", false, "end with exit code 5 if there are changes")
 	return cmd
 }
 
@@ -77,8 +88,13 @@ func conflictsFor(force bool) api.PlanConflicts {
 }
 
 func (g *globals) plan(ctx context.Context, o planOptions) error {
-	if o.output != "" && o.output != "json" && o.output != "yaml" {
-		return &exitError{exitUsage, fmt.Errorf("unknown output format -o %s: use json or yaml", o.output)}
+	name := o.output == "name"
+	switch {
+	case !slices.Contains([]string{"", "json", "yaml", "name"}, o.output):
+		return &exitError{exitUsage, fmt.Errorf("unknown output format -o %s: use name, json or yaml", o.output)}
+	case name && o.dryRun:
+		return &exitError{exitUsage,
+			errors.New("with --dry-run no plan is stored, so it has no name: leave out one of the two")}
 	}
 	w, operation, targets, err := g.planTargets(ctx, o)
 	if err != nil {
@@ -100,7 +116,7 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 			return err
 		}
 	}
-	if o.output != "" {
+	if o.output != "" && !name {
 		if err := g.printPlan(p, o.output); err != nil {
 			return err
 		}
@@ -108,8 +124,8 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 			fmt.Fprintf(g.err, "warning: %s: the plan is incomplete\n", printable(p.silence()))
 		}
 	}
-	if o.output != "" || o.dryRun {
-		return p.unlessPossible(w, "")
+	if o.output != "" && !name || o.dryRun {
+		return cmp.Or(p.unlessPossible(w, ""), p.changes(o))
 	}
 	if err := p.unkept(); err != nil {
 		return err
@@ -121,8 +137,20 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 	if err := p.unlessPossible(w, g.nextCommand(plan)); err != nil {
 		return err
 	}
-	fmt.Fprintf(g.out, "apply it with: %s\n", g.nextCommand(plan))
-	return nil
+	if name {
+		fmt.Fprintln(g.out, plan.Name)
+	} else {
+		fmt.Fprintf(g.out, "apply it with: %s\n", g.nextCommand(plan))
+	}
+	return p.changes(o)
+}
+
+// changes carries the exit code for changes, where that is asked for.
+func (p *proposal) changes(o planOptions) error {
+	if !o.exitCode || p.Count == 0 {
+		return nil
+	}
+	return &exitError{exit.Changes, fmt.Errorf("the plan has %d changes", p.Count)}
 }
 
 // planTargets reads what is to be applied or deleted, and has the server check it.

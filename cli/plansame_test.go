@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/holdfast-storage/holdfast/cli/exit"
 )
 
 func TestApply_otherAPIVersion(t *testing.T) {
@@ -36,4 +38,19 @@ func TestGet_events(t *testing.T) {
 		"message: the agent is silent\ntime: '2026-01-02T03:04:05.000000Z'\n"
 	p.must(t, exitOK, event, []string{"apply", "-f", "-"})
 	p.must(t, exitOK, "", []string{"get", "events"}, "LAST SEEN", "Warning   AgentDown   Host/h1   the agent is silent")
+}
+
+// TestPlan_exitCode: a script sees whether there are changes, and gets the name of the plan.
+func TestPlan_exitCode(t *testing.T) {
+	p := newHome(t, "scripted")
+	const pool = "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: a}\nspec: {cluster: none}\n"
+	out := p.must(t, exit.Changes, pool, []string{"plan", "-f", "-", "--exit-code", "--dry-run"}, "pool/")
+	if strings.Contains(out, "holdfast: ") {
+		t.Errorf("changes are no fault:\n%s", out)
+	}
+	p.must(t, exitUsage, pool, []string{"plan", "-f", "-", "-o", "name", "--dry-run"}, "leave out one of the two")
+	name := strings.TrimSpace(p.must(t, exit.Changes, pool, []string{"plan", "-f", "-", "--exit-code", "-o", "name"}))
+	p.must(t, exitOK, "", []string{"apply", "--plan", name})
+	p.must(t, exitOK, pool, []string{"plan", "-f", "-", "--exit-code"})
+	p.must(t, exit.Changes, "", []string{"plan", "--delete", "pool/a", "--exit-code", "-o", "json"}, `"Delete"`)
 }

@@ -61,6 +61,7 @@ var tests = map[string]struct {
 	"TestHostAddress":      {full, 100},
 	"TestHungMgr":          {full, 130},
 	"TestLastWords":        {full, 120},
+	"TestSupportBundle":    {full, 70},
 	"TestServerAddress":    {full, 60},
 
 	"TestServerAddress_alone": {full, 60},
