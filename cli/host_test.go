@@ -202,7 +202,7 @@ func TestHost(t *testing.T) {
 	b.expect("host list", exitOK, "node1   Active   Connected", "eu/r1", "node3   Active   disconnected for 60m")
 	running := []*api.Daemon{b.addRunning("osd-1", "node1"), b.addRunning("osd-3", "node3")}
 	b.expect("get daemons", exitOK, "node1   Running   Running     ",
-		"node3   Running   Unknown              last reported Running; host node3 is disconnected for 60m")
+		"node3   Running   Unknown                        last reported Running; host node3 is disconnected for 60m")
 	for _, d := range running {
 		b.must(b.client.Delete(t.Context(), d))
 	}

@@ -67,7 +67,7 @@ func checkAnswers(t *testing.T, c rados.Client, uuid, key string) {
 	}
 	var o Observation
 	dump.fill(&o)
-	if got := o.OSDs[7]; got != (OSD{UUID: other, In: true}) {
+	if got := o.OSDs[7]; got.UUID != other || got.Up || !got.In {
 		t.Errorf("osd.7: %+v", got)
 	}
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// unanswered is a connection to mons that have no quorum.
-type unanswered struct{}
+// noQuorum is a connection to mons that have no quorum.
+type noQuorum struct{}
 
-func (unanswered) Mon(context.Context, any, []byte) ([]byte, error) { return nil, rados.ErrNoAnswer }
-func (unanswered) Mgr(context.Context, any, []byte) ([]byte, error) { return nil, rados.ErrNoAnswer }
-func (unanswered) Close() error                                     { return nil }
+func (noQuorum) Mon(context.Context, any, []byte) ([]byte, error) { return nil, rados.ErrNoAnswer }
+func (noQuorum) Mgr(context.Context, any, []byte) ([]byte, error) { return nil, rados.ErrNoAnswer }
+func (noQuorum) Close() error                                     { return nil }
 
 // alone is a connection to a mon that is out of the quorum: it answers for its own state, and nobody answers what needs the others. It notes how long that
 // was waited for.
 type alone struct {
-	unanswered
+	noQuorum
 	waited *[]time.Duration
 }
 
@@ -127,7 +127,7 @@ func TestObserve_mute(t *testing.T) {
 	}
 	together := make(chan struct{})
 	f.driver = &Driver{
-		Dial: func(rados.Config) rados.Client { return unanswered{} },
+		Dial: func(rados.Config) rados.Client { return noQuorum{} },
 		Greet: func(ctx context.Context, address string) error {
 			if asked.Add(1) == 3 {
 				close(together)
