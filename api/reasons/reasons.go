@@ -36,7 +36,9 @@ var All = map[api.Reason]string{
 	api.ReasonCertificateRefused: "The agent runs, and its certificate is of another authority.",
 	api.ReasonServersNotTrusted:  "The agent runs, and does not trust the certificate of the servers.",
 
-	api.ReasonQuorumLost: "Not more than half of the servers work: the API neither reads nor writes.",
+	api.ReasonClockSkewed: "The clock of the host differs from the servers'.",
+	api.ReasonNotSelected: "No StorageNode selects the host: nothing of a cluster runs there.",
+	api.ReasonQuorumLost:  "Not more than half of the servers work: the API neither reads nor writes.",
 
 	api.ReasonAgentDisconnected: "The agent of the host is disconnected.",
 	api.ReasonNotAnswering: "The storage system does not answer, or has not reported yet what the decision " +

@@ -23,6 +23,8 @@ const (
 	Ended Refusal = "Ended"
 	// Stranger: the certificate is of an authority that the servers do not trust.
 	Stranger Refusal = "Stranger"
+	// Distrusts: the client ends its connections before it asks for anything, as it does not trust the server's certificate.
+	Distrusts Refusal = "Distrusts"
 )
 
 // Seen is what a server has seen of the agent of a host.
@@ -112,6 +114,9 @@ func Judge(host *api.Host, f Facts) Cause {
 	case s.Refused == Stranger && s.Ago < fresh:
 		return Cause{api.ReasonCertificateRefused, "the agent runs, and the servers refuse it: its certificate is of " +
 			"an authority that they do not trust"}
+	case s.Refused == Distrusts && s.Ago < fresh && f.Farewell == "":
+		return Cause{api.ReasonServersNotTrusted, "the agent runs, and ends each connection to a server: it does not trust the " +
+			"certificate of the servers, because the clock of the host is wrong or it knows another authority"}
 	case f.Machine == Silent:
 		return unreachable(host, f)
 	case f.Machine == "":
@@ -157,7 +162,7 @@ func hangs(f Facts) Cause {
 
 // notRunning is for a machine that answers, and no trace of an agent.
 func notRunning(host *api.Host, f Facts) Cause {
-	full := diskFull(host)
+	full := unwritable(host)
 	switch {
 	case f.Server == Closed:
 		return Cause{api.ReasonAgentNotRunning, "the machine answers, and its server, which is also its agent, does not run" + full}

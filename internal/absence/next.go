@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -13,7 +14,7 @@ import (
 // explained are the reasons of the condition AgentConnected that say more than that the agent is disconnected.
 var explained = map[api.Reason]bool{
 	api.ReasonMachineUnreachable: true, api.ReasonAgentStopped: true, api.ReasonAgentNotRunning: true,
-	api.ReasonNetworkCut: true, api.ReasonAgentHangs: true, api.ReasonCertificateEnded: true, api.ReasonCertificateRefused: true,
+	api.ReasonServersNotTrusted: true, api.ReasonNetworkCut: true, api.ReasonAgentHangs: true, api.ReasonCertificateEnded: true, api.ReasonCertificateRefused: true,
 }
 
 // Reason is why the agent of a host does not report, by its condition AgentConnected; AgentDisconnected where nothing more
@@ -48,6 +49,8 @@ func Next(h *api.Host) string {
 			"'holdfast doctor' there says which server it does not reach", at)
 	case api.ReasonAgentHangs:
 		return fmt.Sprintf("run 'systemctl restart holdfast' %s; running daemons keep running", at)
+	case api.ReasonServersNotTrusted:
+		return fmt.Sprintf("check the clock of host %s ('date' there); if it is right, %s", h.Name, joinAgain(h, server))
 	case api.ReasonCertificateEnded, api.ReasonCertificateRefused:
 		return joinAgain(h, server)
 	}
@@ -79,5 +82,11 @@ func first(h *api.Host) string {
 	return h.Status.Addresses[0]
 }
 
-// diskFull continues a message where the agent reported last that its disk is full.
-func diskFull(*api.Host) string { return "" }
+// unwritable continues a message where the agent reported last that it cannot write to its directory.
+func unwritable(h *api.Host) string {
+	c := meta.FindStatusCondition(h.Status.Conditions, api.HostDirectoryWritable)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return "; it reported last that " + c.Message
+}
