@@ -85,7 +85,8 @@ func (a *agent) reportOnce(ctx context.Context) error {
 		return nil
 	}
 	err = a.applyHostStatus(ctx, want)
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) { // a server of an earlier version takes only the conditions that it knows
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		// A server of an earlier version takes only the conditions that it knows.
 		meta.RemoveStatusCondition(&want.Conditions, api.HostDirectoryWritable)
 		err = a.applyHostStatus(ctx, want)
 	}

@@ -12,8 +12,9 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// maxSkew is by how much the host's clock may differ from the server's. Ceph's monitors want far less of each other, and say
-// so themselves; what differs by more than this confuses certificates, leases and everyone who reads a log.
+// maxSkew is by how much the host's clock may differ from the server's. Ceph's monitors want far
+// less of each other, and say so themselves; what differs by more than this confuses certificates,
+// leases and everyone who reads a log.
 const maxSkew = 30 * time.Second
 
 // Server compares the host's clock with the server's, which each answer carries in its Date header, in seconds.
@@ -75,6 +76,7 @@ func (c *Server) Condition() (cond metav1.Condition, ok bool) {
 	}
 	return metav1.Condition{
 		Type: api.HostClockInSync, Status: metav1.ConditionFalse, Reason: "Skewed",
-		Message: fmt.Sprintf("the clock is about %v %s the server's: set up time synchronization, such as 'apt-get install chrony'", by, way),
+		Message: fmt.Sprintf("the clock is about %v %s the server's: set up time synchronization, such as 'apt-get "+
+			"install chrony'", by, way),
 	}, true
 }

@@ -17,8 +17,8 @@ import (
 // timeout bounds a farewell: a stop does not wait for it.
 const timeout = 2 * time.Second
 
-// Say notes in the Lease of a host that its agent was stopped in order: one that is killed, or whose machine loses power, notes
-// nothing. Nothing is said without a Lease.
+// Say notes in the Lease of a host that its agent was stopped in order: one that is killed, or
+// whose machine loses power, notes nothing. Nothing is said without a Lease.
 func Say(c client.Client, lease *coordinationv1.Lease, log *slog.Logger) {
 	if lease == nil {
 		return

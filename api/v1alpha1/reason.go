@@ -118,7 +118,8 @@ func (r Reason) NeedsPerson() bool {
 	switch r {
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
-		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost, ReasonQuorumAtRisk, ReasonChangedOutside,
+		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost,
+		ReasonQuorumAtRisk, ReasonChangedOutside,
 		ReasonMachineUnreachable, ReasonNetworkCut, ReasonAgentStopped, ReasonAgentNotRunning, ReasonAgentHangs,
 		ReasonCertificateEnded, ReasonCertificateRefused, ReasonServersNotTrusted:
 		return true

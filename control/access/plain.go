@@ -71,5 +71,6 @@ func sameConditions(before, after map[string]any) error {
 	if len(had) == 0 && len(has) == 0 || reflect.DeepEqual(had, has) {
 		return nil
 	}
-	return fmt.Errorf("a host may write only the conditions %s of its Host; the leader writes the others", strings.Join(hostConditions, ", "))
+	return fmt.Errorf("a host may write only the conditions %s of its Host; the leader writes the others",
+		strings.Join(hostConditions, ", "))
 }

@@ -1,5 +1,5 @@
-// Package sight notes what a server sees of the agents: which of them it refuses, and why. The leader asks for it when an
-// agent does not report.
+// Package sight notes what a server sees of the agents: which of them it refuses, and why. The
+// leader asks for it when an agent does not report.
 package sight
 
 import (
@@ -43,8 +43,8 @@ type refusal struct {
 	at  time.Time
 }
 
-// Refused notes that a request was refused for its certificate. The name in a certificate counts only where the servers'
-// authority gave it; of others the address is noted.
+// Refused notes that a request was refused for its certificate. The name in a certificate counts
+// only where the servers' authority gave it; of others the address is noted.
 func (b *Book) Refused(r *http.Request) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return

@@ -25,12 +25,14 @@ var hosts = []Situation{
 		Staged: "e2e TestSilentAgents",
 	},
 	{
-		Name: "host-certificate-ended", About: "host", Cause: "The certificate of a host ended, such as after months without power.",
+		Name: "host-certificate-ended", About: "host", Cause: "The certificate of a host ended, such as after months " +
+			"without power.",
 		Ask: "holdfast why host/h2", Reason: api.ReasonCertificateEnded, Next: "'holdfast agent --join TOKEN'",
 		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
 	},
 	{
-		Name: "network-cut", About: "host", Cause: "The network between the server and a host is cut; the mons reach its OSD.",
+		Name: "network-cut", About: "host", Cause: "The network between the server and a host is cut; the mons reach its " +
+			"OSD.",
 		Ask: "holdfast why host/h2", Reason: api.ReasonNetworkCut, Next: "do not remove the host",
 		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
 	},
@@ -80,7 +82,8 @@ var hosts = []Situation{
 		Scenario: "cli/why TestExplain_hosts",
 	},
 	{
-		Name: "servers-not-trusted", About: "host", Cause: "The clock of a host is years wrong, or it trusts another authority: the agent ends each connection.",
+		Name: "servers-not-trusted", About: "host", Cause: "The clock of a host is years wrong, or it trusts another " +
+			"authority: the agent ends each connection.",
 		Ask: "holdfast why host/h2", Reason: api.ReasonServersNotTrusted, Next: "check the clock of host h2",
 		Scenario: "cli/why TestExplain_hosts",
 	},
@@ -120,7 +123,8 @@ var hosts = []Situation{
 		Scenario: "cli/why TestExplain_hosts",
 	},
 	{
-		Name: "agent-unknown", About: "host", Cause: "An agent was disconnected a moment ago, and the leader has not found out why.",
+		Name: "agent-unknown", About: "host", Cause: "An agent was disconnected a moment ago, and the leader has not " +
+			"found out why.",
 		Ask: "holdfast why host/h2", Reason: api.ReasonAgentDisconnected, Next: "systemctl status holdfast",
 		Scenario: "cli/why TestExplain_hosts",
 	},
