@@ -51,6 +51,29 @@ func TestBook(t *testing.T) {
 	}
 }
 
+// TestBook_broken: a client that ends connections again and again before it asks for anything does not trust the servers.
+func TestBook_broken(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	b := &sight.Book{Running: func() map[string]int { return nil }, Now: func() time.Time { return now }}
+	distrusts := func() bool { return b.Sightings().Addresses["10.0.0.2"].Refused == absence.Distrusts }
+	for range 5 {
+		b.Broken("10.0.0.2:4")
+		b.Broken("127.0.0.1:4")
+		now = now.Add(time.Minute) // too seldom
+	}
+	if distrusts() {
+		t.Error("single connections count")
+	}
+	for range 3 {
+		b.Broken("10.0.0.2:4")
+		now = now.Add(5 * time.Second)
+	}
+	if !distrusts() || len(b.Sightings().Addresses) != 1 {
+		t.Errorf("it saw %+v", b.Sightings())
+	}
+}
+
 func authority(t *testing.T, now time.Time) *pki.Authority {
 	t.Helper()
 	a, err := pki.NewAuthority(now.Add(-24 * time.Hour))
