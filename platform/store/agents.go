@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 	"github.com/holdfast-storage/holdfast/platform/silence"
+	"github.com/holdfast-storage/holdfast/platform/twins"
 )
 
 const (
@@ -60,7 +61,7 @@ type beat struct {
 	renewed metav1.MicroTime
 	heard   time.Time
 	// instances are the agents that renewed the Lease of late.
-	instances sightings
+	instances twins.Sightings
 	// farewell is what the agent said at its end.
 	farewell absence.Farewell
 	// known is set when a renewal was seen. A Lease that was there before may have been left by an
@@ -87,7 +88,7 @@ func (h *heartbeats) saw(host string, lease *coordinationv1.Lease, gone bool) {
 	last, seen := h.beats[host]
 	last.farewell = absence.Farewell(lease.Annotations[instance.Farewell])
 	if !seen || !last.renewed.Equal(&renewed) {
-		last.renewed, last.heard, last.known, last.instances = renewed, now, seen, last.instances.add(lease, now)
+		last.renewed, last.heard, last.known, last.instances = renewed, now, seen, last.instances.Add(lease, now)
 	}
 	h.beats[host] = last
 }
@@ -157,7 +158,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 	for i := range hosts.Items {
 		name := hosts.Items[i].Name
 		want, ok := s.judge(&hosts.Items[i], started, time.Now(), silence)
-		twins, changed := s.judgeTwins(&hosts.Items[i], time.Now())
+		single, changed := s.judgeTwins(&hosts.Items[i], time.Now())
 		renamed := !s.nodeLabels && hosts.Items[i].Labels[api.LabelHostname] != name
 		unsaid := unsaidStanding(&hosts.Items[i])
 		if !ok && !renamed && !changed && !unsaid {
@@ -175,7 +176,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 				conditions = append(conditions, want)
 			}
 			if changed {
-				conditions = append(conditions, twins)
+				conditions = append(conditions, single)
 			}
 			if err := s.putAgent(ctx, name, conditions, unsaid); err != nil && s.life.Err() == nil {
 				s.log.Warn("writing the connection state of a host", "host", name, "error", err)
