@@ -31,6 +31,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/clock"
+	"github.com/holdfast-storage/holdfast/agent/farewell"
 	"github.com/holdfast-storage/holdfast/agent/lastwords"
 	"github.com/holdfast-storage/holdfast/agent/relay"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
@@ -98,7 +100,7 @@ type agent struct {
 	log     *slog.Logger
 	client  client.WithWatch
 	paths   paths
-	clock   *serverClock
+	clock   *clock.Server
 	scans   *scans
 	types   map[string]*serviceType
 	work    *work
@@ -133,7 +135,9 @@ func Run(ctx context.Context, cfg Config) error {
 		wg.Go(func() { loop(ctx) })
 	}
 	wg.Wait()
-	a.sayFarewell()
+	if a.sole.holds() == "" { // else another agent speaks as the host
+		farewell.Say(a.client, a.lease, a.log)
+	}
 	a.scans.wg.Wait()
 	return nil
 }
@@ -152,7 +156,7 @@ func newAgent(cfg Config) (*agent, error) {
 		cfg.Claims = &Claims{}
 	}
 	a := &agent{
-		Config: cfg, log: cfg.Log, clock: &serverClock{}, types: map[string]*serviceType{},
+		Config: cfg, log: cfg.Log, clock: &clock.Server{}, types: map[string]*serviceType{},
 		paths: paths{data: filepath.Join(cfg.DataDir, "agent"), run: cfg.RunDir},
 		scans: &scans{rescan: cfg.Inventory.Rescan}, told: &told{},
 		report: make(chan struct{}, 1),

@@ -507,7 +507,7 @@ func TestReport_clock(t *testing.T) {
 	defer a.work.queue.ShutDown()
 	defer a.acts.queue.ShutDown()
 	defer a.reports.queue.ShutDown()
-	a.clock.note(now.Add(-time.Hour).UTC().Format(time.RFC1123[:len(time.RFC1123)-3]+"GMT"), now, now)
+	a.clock.Note(now.Add(-time.Hour).UTC().Format(time.RFC1123[:len(time.RFC1123)-3]+"GMT"), now, now)
 	if err := a.reportOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -111,27 +110,9 @@ func (a *agent) writeLease(ctx context.Context, full *coordv1.Lease, patch clien
 	return a.client.Patch(ctx, full, patch)
 }
 
-// farewellTimeout bounds the farewell: nobody waits for it.
-const farewellTimeout = 2 * time.Second
-
-// sayFarewell notes in the Lease that the agent was stopped in order: one that is killed, or whose machine loses power,
-// notes nothing. An agent that is not the only one of its host is silent.
-func (a *agent) sayFarewell() {
-	if a.lease == nil || a.sole.holds() != "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), farewellTimeout)
-	defer cancel()
-	full := a.lease.DeepCopy()
-	metav1.SetMetaDataAnnotation(&full.ObjectMeta, instance.Farewell, string(absence.Stopped))
-	if err := a.client.Patch(ctx, full, client.MergeFrom(a.lease)); err != nil {
-		a.log.Debug("the end of the agent is not recorded", "error", err)
-	}
-}
-
 // noticeClock has the host reported when its clock comes to differ from the server's, or to agree again.
 func (a *agent) noticeClock() {
-	cond, ok := a.clock.condition()
+	cond, ok := a.clock.Condition()
 	if ok && a.told.clock.Swap(cond.Message) != cond.Message {
 		a.askReport()
 	}

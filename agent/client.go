@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/clock"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -30,7 +31,7 @@ func newScheme() (*runtime.Scheme, error) {
 
 // newClient makes a client that asks the server nothing before the first request, so that an agent starts while there is no
 // server: it knows its few kinds by itself.
-func newClient(cfg *rest.Config, clock *serverClock) (client.WithWatch, error) {
+func newClient(cfg *rest.Config, to *clock.Server) (client.WithWatch, error) {
 	if cfg == nil {
 		return nil, errors.New("it needs a way to the servers")
 	}
@@ -39,7 +40,7 @@ func newClient(cfg *rest.Config, clock *serverClock) (client.WithWatch, error) {
 		return nil, err
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &clockTripper{next: next, clock: clock} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &clock.Tripper{Next: next, Clock: to} })
 	line := make(chan struct{}, atOnce)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &lineTripper{next: next, line: line} })
 	return client.NewWithWatch(cfg, client.Options{Scheme: scheme, Mapper: newMapper()})

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/agent/facts"
+	"github.com/holdfast-storage/holdfast/agent/room"
 	"github.com/holdfast-storage/holdfast/agent/service/luks"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -83,7 +84,13 @@ func (a *agent) reportOnce(ctx context.Context) error {
 	if sameStatus(&have.Status, want) {
 		return nil
 	}
-	return a.applyHostStatus(ctx, want)
+	err = a.applyHostStatus(ctx, want)
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		// A server of an earlier version takes only the conditions that it knows.
+		meta.RemoveStatusCondition(&want.Conditions, api.HostDirectoryWritable)
+		err = a.applyHostStatus(ctx, want)
+	}
+	return err
 }
 
 // remembered has the API answer from what it has in memory, which may be a moment old, instead of from etcd: a thousand hosts that ask for
@@ -128,7 +135,10 @@ func (a *agent) hostStatus(ctx context.Context, have *api.Host) (*api.HostStatus
 		Packages: a.packages(ctx), Devices: devices, Foreign: others, Facts: facts.Reader{}.Read(have.Status.Facts),
 	}
 	conditions := []metav1.Condition{encryption()}
-	if cond, ok := a.clock.condition(); ok {
+	if cond, ok := a.clock.Condition(); ok {
+		conditions = append(conditions, cond)
+	}
+	if cond, ok := room.Condition(a.DataDir); ok {
 		conditions = append(conditions, cond)
 	}
 	for _, cond := range conditions {
@@ -153,7 +163,7 @@ func encryption() metav1.Condition {
 func sameStatus(have, want *api.HostStatus) bool {
 	mine := have.DeepCopy()
 	mine.ObservedGeneration, mine.Conditions = 0, nil
-	for _, name := range []string{api.HostEncryption, api.HostClockInSync} {
+	for _, name := range []string{api.HostEncryption, api.HostClockInSync, api.HostDirectoryWritable} {
 		if c := meta.FindStatusCondition(have.Conditions, name); c != nil {
 			mine.Conditions = append(mine.Conditions, *c)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/facts"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -43,7 +44,11 @@ func agentText(h *api.Host, now time.Time) string {
 	case meta.IsStatusConditionTrue(h.Status.Conditions, api.HostAgentConnected):
 		return "Connected"
 	}
-	return "disconnected for " + duration.HumanDuration(now.Sub(c.LastTransitionTime.Time))
+	text := "disconnected for " + duration.HumanDuration(now.Sub(c.LastTransitionTime.Time))
+	if reason := absence.Reason(h); reason != api.ReasonAgentDisconnected {
+		text += fmt.Sprintf(" (%s)", reason)
+	}
+	return text
 }
 
 func ageText(h *api.Host, now time.Time) string {

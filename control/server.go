@@ -367,6 +367,7 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 	s.lost = &quorumlost.Watcher{Member: member}
 	seen := &sight.Book{Running: s.revoked.Running, Verify: s.identity.credentials.VerifyOptions, Now: time.Now}
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
+	listener.Broken = seen.Broken
 	return &apiserver.Config{
 		Listener: listener, Credentials: s.identity.credentials, Loopback: s.loopback,
 		Etcd: apiserver.Etcd{

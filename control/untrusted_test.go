@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -247,7 +248,7 @@ func TestUntrusted_leadersConditions(t *testing.T) {
 	}
 }
 
-// TestUntrusted_lease: of the annotations of its Lease a host writes one, in its form, and nothing hostile.
+// TestUntrusted_lease: of the annotations of its Lease a host writes two, in their form, and nothing hostile.
 func TestUntrusted_lease(t *testing.T) {
 	s, config := sharedServer(t)
 	name := "leaser"
@@ -272,6 +273,12 @@ func TestUntrusted_lease(t *testing.T) {
 	}
 	if err := annotate("example.com/other", good.String()); err == nil {
 		t.Error("another annotation is taken")
+	}
+	if err := annotate(instance.Farewell, string(absence.Stopped)); err != nil {
+		t.Errorf("the farewell of an agent is refused: %v", err)
+	}
+	if err := annotate(instance.Farewell, "anything else"); err == nil {
+		t.Error("any text is taken as a farewell")
 	}
 	for _, h := range hostile {
 		for _, value := range []string{h.value, good.String() + h.value, strings.Replace(good.String(), "address=", "address="+h.value, 1)} {

@@ -62,6 +62,8 @@ var All = map[api.Reason]string{
 	api.ReasonHealthCheck:      "The storage system itself finds something wrong: the text has its word.",
 	api.ReasonForeignFinalizer: "It is deleted in the storage system, and a finalizer of another program keeps the object.",
 	api.ReasonSecondPath:       "Two devices of the host are one disk: the second path to it cannot be used as another disk.",
+	api.ReasonClockSkewed:      "The clock of the host differs from the servers'.",
+	api.ReasonNotSelected:      "No StorageNode selects the host: nothing of a cluster runs there.",
 
 	api.ReasonAgentDisconnected: "The agent of the host is disconnected.",
 	api.ReasonNotAnswering: "The storage system does not answer, or has not reported yet what the decision " +

@@ -153,6 +153,8 @@ const (
 	HostAgentPod = "AgentPod"
 	// HostEncryption says whether devices of the host can be encrypted, and if not, why.
 	HostEncryption = "DeviceEncryption"
+	// HostDirectoryWritable says whether the agent can write to its directory, which also has what daemons keep.
+	HostDirectoryWritable = "DirectoryWritable"
 	// HostClockInSync says whether the host's clock agrees with the server's.
 	HostClockInSync = "ClockInSync"
 	// HostSingleMachine says whether one machine alone runs as the host. It is not set before two did.

@@ -104,6 +104,12 @@ const (
 	ReasonServersNotTrusted  Reason = "ServersNotTrusted"
 )
 
+// Reasons of a host whose agent reports.
+const (
+	ReasonClockSkewed Reason = "ClockSkewed"
+	ReasonNotSelected Reason = "NotSelected"
+)
+
 // ReasonQuorumLost is that of an answer of the API while the servers have no quorum.
 const ReasonQuorumLost Reason = "QuorumLost"
 

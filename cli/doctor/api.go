@@ -25,10 +25,12 @@ func checkAPI(f *Facts) []Finding {
 		return ok("this machine runs an agent and has no kubeconfig: %d of the %d servers that it knows are ready, and a standby never is; "+
 			"'holdfast doctor' on one of them checks the rest", ready(f.Servers), len(f.Servers))
 	case apierrors.IsUnauthorized(f.Unreachable), refused(f.Servers):
-		return finding(Fail, "the servers run, and refuse the certificate of the kubeconfig"+endedOf(f, ownCertificate)+"; checking only this machine",
+		return finding(Fail, "the servers run, and refuse the certificate of the kubeconfig"+endedOf(f,
+			ownCertificate)+"; checking only this machine",
 			newKubeconfig(f))
 	case errors.As(f.Unreachable, new(x509.UnknownAuthorityError)):
-		return finding(Fail, "the servers run, and the kubeconfig does not trust their certificate: 'holdfast ca rotate' replaced the authority, or "+
+		return finding(Fail, "the servers run, and the kubeconfig does not trust their certificate: 'holdfast ca rotate' "+
+			"replaced the authority, or "+
 			"it is of other servers; checking only this machine", newKubeconfig(f))
 	case apierrors.IsForbidden(f.Unreachable):
 		return finding(Fail, fmt.Sprintf("the API refuses to be read: %v; %s", f.Unreachable, checkedInstead(f)),
@@ -45,18 +47,21 @@ func checkAPI(f *Facts) []Finding {
 }
 
 // rejoin lets a host in again.
-const rejoin = "run 'holdfast token create' on a server, then stop the agent here and start 'holdfast agent --join TOKEN'; check the clock of this machine"
+const rejoin = "run 'holdfast token create' on a server, then stop the agent here and start 'holdfast agent --join " +
+	"TOKEN'; check the clock of this machine"
 
 // newKubeconfig gives a user access again.
 func newKubeconfig(f *Facts) string {
-	return fmt.Sprintf("on a server, run 'holdfast kubeconfig create NAME' for a new one, or copy %s from a server; check the clock of this machine",
+	return fmt.Sprintf("on a server, run 'holdfast kubeconfig create NAME' for a new one, or copy %s from a server; "+
+		"check the clock of this machine",
 		control.AdminKubeconfig(f.DataDir))
 }
 
 // ownCertificate is what the certificate of the questions is called.
 const ownCertificate = "kubeconfig"
 
-// refused says whether a server runs and does not accept the certificate of the questions. None that is ready accepts it, either.
+// refused says whether a server runs and does not accept the certificate of the questions. None
+// that is ready accepts it, either.
 func refused(servers []Server) bool {
 	return ready(servers) == 0 && slices.ContainsFunc(servers, func(s Server) bool { return s.Refuses })
 }

@@ -37,8 +37,10 @@ func checkQuorum(f *Facts) []Finding {
 			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is not ready: %v", s.Name, s.Address, s.Err),
 				Remedy: s.orWait(startAgain(f, s.Name))})
 		case s.Took > slow:
-			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is ready and slow: its answer took %s", s.Name, s.Address, roughly(s.Took)),
-				Remedy: "check the load and the disk of its machine ('top' and 'iostat -x 1' there), and the network to it; do not remove it"})
+			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is ready and slow: its "+
+				"answer took %s", s.Name, s.Address, roughly(s.Took)),
+				Remedy: "check the load and the disk of its machine ('top' and 'iostat -x 1' there), and the network to it; do " +
+					"not remove it"})
 		}
 	}
 	resting := restingMembers(f)
@@ -56,20 +58,25 @@ func checkQuorum(f *Facts) []Finding {
 // slow is how long an answer takes of a server of which that is said.
 const slow = 5 * time.Second
 
-// startAgain is what to do about a server that does not do its part. Only one whose machine does not answer may be gone.
+// startAgain is what to do about a server that does not do its part. Only one whose machine does
+// not answer may be gone.
 func startAgain(f *Facts, name string) string {
-	const start = "start it ('systemctl start holdfast' there); 'journalctl -u holdfast' has the cause of its end, or what it waits for"
+	const start = "start it ('systemctl start holdfast' there); 'journalctl -u holdfast' has the cause of its end, or " +
+		"what it waits for"
 	i := slices.IndexFunc(f.Servers, func(s Server) bool { return s.Name == name })
 	switch {
 	case i < 0:
 	case f.Servers[i].Err == nil:
-		return "wait, and run 'holdfast doctor' again: its server is ready; if that stays, 'journalctl -u holdfast' there has the cause"
+		return "wait, and run 'holdfast doctor' again: its server is ready; if that stays, 'journalctl -u holdfast' " +
+			"there has the cause"
 	case f.Servers[i].Reached && errors.Is(f.Servers[i].Err, context.DeadlineExceeded):
-		return "restart it ('systemctl restart holdfast' there): it takes connections and does not answer; storage daemons keep running"
+		return "restart it ('systemctl restart holdfast' there): it takes connections and does not answer; storage " +
+			"daemons keep running"
 	case f.Servers[i].Reached:
 		return start
 	}
-	return "switch its machine on, or repair the network to it; if the machine is gone for good, 'holdfast host remove " + name + " --gone' and join another server"
+	return "switch its machine on, or repair the network to it; if the machine is gone for good, 'holdfast host " +
+		"remove " + name + " --gone' and join another server"
 }
 
 // restingMembers are those that work, on hosts in maintenance, which may be switched off at any time.

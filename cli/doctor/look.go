@@ -41,8 +41,9 @@ type Source struct {
 	// DataDir is Holdfast's on this machine.
 	DataDir string
 	Version string
-	// Timeout is how long an answer takes at most where nothing is wrong, and Patience how long one is waited for: a server
-	// with much to do is slow, and not down. Without Patience it is Timeout.
+	// Timeout is how long an answer takes at most where nothing is wrong, and Patience how long one
+	// is waited for: a server with much to do is slow, and not down. Without Patience it is
+	// Timeout.
 	Timeout, Patience time.Duration
 }
 
@@ -101,7 +102,8 @@ func (s *Source) lookAsHost(ctx context.Context, f *Facts) {
 // ownCertificate is the one that these questions are asked with.
 func (s *Source) ownCertificate(f *Facts) {
 	if certs, err := pki.ParseBundle(s.Config.CertData); err == nil {
-		f.Local.Certificates = append(f.Local.Certificates, Certificate{ownCertificate, certs[0].NotBefore, certs[0].NotAfter, false})
+		f.Local.Certificates = append(f.Local.Certificates, Certificate{ownCertificate, certs[0].NotBefore,
+			certs[0].NotAfter, false})
 	}
 }
 

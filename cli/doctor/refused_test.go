@@ -24,7 +24,8 @@ func worst(found []Finding) Finding {
 	return Finding{Level: OK}
 }
 
-// TestServers: a server is called failed only where it is, and to remove its host is advised only where its machine does not answer.
+// TestServers: a server is called failed only where it is, and to remove its host is advised only
+// where its machine does not answer.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	const gone = "host remove s2 --gone"
@@ -36,18 +37,24 @@ func TestServers(t *testing.T) {
 		says    string
 		gone    bool
 	}{
-		"it is well":                          {Server{Reached: true, Took: time.Second}, "", OK, "", false},
-		"it is slow":                          {Server{Reached: true, Took: 12 * time.Second}, "", Warn, "ready and slow", false},
-		"it hangs":                            {Server{Reached: true, Err: late}, "", Warn, "systemctl restart holdfast", false},
-		"it does not run":                     {Server{Reached: true, Err: errors.New("refused")}, "", Warn, "systemctl start holdfast", false},
-		"its machine is off":                  {Server{Err: errors.New("no route")}, "", Warn, "switch its machine on", true},
-		"its member is bad and it is ready":   {Server{Reached: true}, "does not answer", Warn, "its server is ready", false},
-		"its member is bad and it is stopped": {Server{Reached: true, Err: errors.New("refused")}, "does not answer", Warn, "start it", false},
-		"its member is bad and it is off":     {Server{Err: errors.New("no route")}, "does not answer", Warn, "switch its machine on", true},
+		"it is well": {Server{Reached: true, Took: time.Second}, "", OK, "", false},
+		"it is slow": {Server{Reached: true, Took: 12 * time.Second}, "", Warn,
+			"ready and slow", false},
+		"it hangs": {Server{Reached: true, Err: late}, "", Warn,
+			"systemctl restart holdfast", false},
+		"it does not run": {Server{Reached: true, Err: errors.New("refused")}, "", Warn,
+			"systemctl start holdfast", false},
+		"its machine is off":                {Server{Err: errors.New("no route")}, "", Warn, "switch its machine on", true},
+		"its member is bad and it is ready": {Server{Reached: true}, "does not answer", Warn, "its server is ready", false},
+		"its member is bad and it is stopped": {Server{Reached: true, Err: errors.New("refused")}, "does not answer",
+			Warn, "start it", false},
+		"its member is bad and it is off": {Server{Err: errors.New("no route")}, "does not answer", Warn,
+			"switch its machine on", true},
 	} {
 		tt.server.Name, tt.server.Address = "s2", "10.0.0.2:7440"
 		f := &Facts{Servers: []Server{{Name: "s1"}, tt.server, {Name: "s3"}}, Quorum: &quorumview.Status{
-			Spare: 1, Members: []quorumview.Member{{Name: "s1", Voter: true}, {Name: "s2", Voter: true, Problem: tt.problem}, {Name: "s3", Voter: true}},
+			Spare: 1, Members: []quorumview.Member{{Name: "s1", Voter: true}, {Name: "s2", Voter: true,
+				Problem: tt.problem}, {Name: "s3", Voter: true}},
 		}}
 		got := worst(checkQuorum(f))
 		text := got.Message + " " + got.Remedy
@@ -83,14 +90,16 @@ func TestAPI_refused(t *testing.T) {
 			Facts{Unreachable: apierrors.NewUnauthorized("Unauthorized")}, "'holdfast ca rotate'", "holdfast kubeconfig create",
 		},
 		"the certificate of the host has ended": {
-			Facts{AsHost: true, Role: "agent", Unreachable: errors.New("no kubeconfig"), Servers: []Server{{Refuses: true, Err: errRefused}},
+			Facts{AsHost: true, Role: "agent", Unreachable: errors.New("no kubeconfig"), Servers: []Server{{Refuses: true,
+				Err: errRefused}},
 				Local: ended("/var/lib/holdfast/host/host.crt")},
 			"the certificate of this host, which ended at", "holdfast agent --join TOKEN",
 		},
 	} {
 		tt.facts.Now = now
 		got := checkAPI(&tt.facts)
-		if len(got) != 1 || got[0].Level != Fail || !strings.Contains(got[0].Message, tt.says) || !strings.Contains(got[0].Remedy, tt.next) {
+		if len(got) != 1 || got[0].Level != Fail || !strings.Contains(got[0].Message, tt.says) ||
+			!strings.Contains(got[0].Remedy, tt.next) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -25,6 +25,7 @@ func checkAgents(f *Facts) []Finding {
 		h := &f.Hosts[i]
 		c := condition(h.Status.Conditions, api.HostAgentConnected)
 		if c == nil || c.Status == metav1.ConditionTrue {
+			found = append(found, unwritable(h)...)
 			continue
 		}
 		level, what := Fail, ""
@@ -37,6 +38,16 @@ func checkAgents(f *Facts) []Finding {
 			Remedy: absence.Next(h)})
 	}
 	return orOK(found, "%s", counted(len(f.Hosts), "there are no hosts", "the agent of the only host is connected", "the agents of all %d hosts are connected"))
+}
+
+// unwritable finds a host whose agent is connected, and cannot write to its directory.
+func unwritable(h *api.Host) []Finding {
+	c := condition(h.Status.Conditions, api.HostDirectoryWritable)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return finding(Fail, fmt.Sprintf("the agent of host %s cannot write: %s", h.Name, c.Message),
+		fmt.Sprintf("run 'holdfast why host/%s' for the next step", h.Name))
 }
 
 // absent continues a message with why an agent does not report, and with what the storage system says of its daemons.

@@ -130,7 +130,8 @@ func TestExplain(t *testing.T) {
 		{"mon.a", "mon.a on host h3 could not be prepared: port 3300 is taken.", "remove the cause"},
 		{"mgr.a", "mgr.a on host h3 is Preparing; its desired state is Running.", "its agent works on it"},
 		{"mgr.b", "mgr.b on host h3 is Running since 2026-01-02T03:04:05Z; it restarted 4 times.", "log"},
-		{"osd.1", "osd.1 on host h1 was last reported Running. The agent of host h1 has been disconnected since 2026-01-02T03:04:05Z. Whether the storage on the host serves is not known", "the machine is on"},
+		{"osd.1", "osd.1 on host h1 was last reported Running. The agent of host h1 has been disconnected since " +
+			"2026-01-02T03:04:05Z. Whether the storage on the host serves is not known", "the machine is on"},
 		{"mon.d", "mon.d does not exist: not placed: only 40 s since mon.b was last seen, threshold 5 m.", "status ceph"},
 		{"host/h1", "The agent of host h1 has been disconnected since 2026-01-02T03:04:05Z", "the machine is on"},
 		{"h2", "Host h2 is in mode Maintenance (new memory): waiting for osd.4 to stop. Action a1: host.drain on host/h2 waits for approval.", "run 'holdfast action approve a1' or 'holdfast action cancel a1'. Wait; follow it"},

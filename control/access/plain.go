@@ -48,7 +48,7 @@ func plain(path string, value any) error {
 func plainStatus(object map[string]any) error { return plain("status", object["status"]) }
 
 // hostConditions are the conditions of its Host that a host writes. The leader writes the others, and believes them.
-var hostConditions = []string{api.HostEncryption, api.HostClockInSync}
+var hostConditions = []string{api.HostEncryption, api.HostClockInSync, api.HostDirectoryWritable}
 
 // leadersConditions are the conditions of a Host that its agent does not write.
 func leadersConditions(object map[string]any) []any {
@@ -71,5 +71,6 @@ func sameConditions(before, after map[string]any) error {
 	if len(had) == 0 && len(has) == 0 || reflect.DeepEqual(had, has) {
 		return nil
 	}
-	return fmt.Errorf("a host may write only the conditions %s of its Host; the leader writes the others", strings.Join(hostConditions, " and "))
+	return fmt.Errorf("a host may write only the conditions %s of its Host; the leader writes the others",
+		strings.Join(hostConditions, ", "))
 }

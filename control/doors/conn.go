@@ -3,6 +3,7 @@ package doors
 import (
 	"container/list"
 	"net"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,14 +14,18 @@ type Conn struct {
 	key      key
 	number   uint64
 	deadline *time.Timer
+	// greeted is set once the client sent something.
+	greeted atomic.Bool
 
 	// The listener's mutex guards what follows.
-	place    *list.Element
-	group    string
-	crowd    *crowd
-	arrived  bool
-	known    bool
-	closed   bool
+	place   *list.Element
+	group   string
+	crowd   *crowd
+	arrived bool
+	known   bool
+	closed  bool
+	// refused is set when a bound closed the connection.
+	refused  bool
 	failures int
 	// asking is set while a request of a stranger is there, and served when it came in whole and is
 	// being worked on.
@@ -110,10 +115,20 @@ func (c *Conn) Served() {
 	c.served = true
 }
 
+// Read notes that the client sent something.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.greeted.Load() {
+		c.greeted.Store(true)
+	}
+	return n, err
+}
+
 // Close closes the connection, and counts it no more.
 func (c *Conn) Close() error {
 	l := c.listener
 	l.mu.Lock()
+	broken := c.greeted.Load() && !c.arrived && !c.known && !c.closed && !c.refused
 	c.closed = true
 	c.deadline.Stop()
 	c.remove()
@@ -122,12 +137,16 @@ func (c *Conn) Close() error {
 	}
 	l.count()
 	l.mu.Unlock()
+	if broken && l.Broken != nil {
+		l.Broken(c.RemoteAddr().String())
+	}
 	return c.Conn.Close()
 }
 
 // refuse closes the connection because of a bound.
 func (c *Conn) refuse(why string) {
 	c.listener.mu.Lock()
+	c.refused = true
 	group, closed := c.group, c.closed
 	c.listener.mu.Unlock()
 	if closed {

@@ -132,6 +132,35 @@ func TestListener_strangers(t *testing.T) {
 	})
 }
 
+// TestListener_broken: a client that says something and goes before its first request is noted; one that says nothing, one that
+// asked, and one that a bound ended are not.
+func TestListener_broken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(small)
+		var broken []string
+		h.Broken = func(address string) { broken = append(broken, address) }
+		says := func(ip string) *Conn {
+			in, out := h.come(t, ip)
+			go out.Write([]byte("hello"))
+			if _, err := in.Read(make([]byte, 5)); err != nil {
+				t.Fatal(err)
+			}
+			return in
+		}
+		says("192.0.2.1").Close()
+		silent, _ := h.come(t, "192.0.2.2")
+		silent.Close()
+		asked := says("192.0.2.3")
+		asked.Arrived()
+		asked.Close()
+		says("192.0.2.4").refuse("slow")
+		if len(broken) != 1 || !strings.HasPrefix(broken[0], "192.0.2.1:") {
+			t.Errorf("these are noted: %q", broken)
+		}
+		time.Sleep(2 * time.Minute)
+	})
+}
+
 // TestListener_network: addresses that one machine may have for itself count as one, and this
 // machine for itself.
 func TestListener_network(t *testing.T) {

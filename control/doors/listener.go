@@ -13,6 +13,10 @@ import (
 // Listener takes connections within Bounds. It is safe for concurrent use.
 type Listener struct {
 	net.Listener
+	// Broken is called with the address of a client that said something and ended its connection
+	// before its first request, as one does that does not trust the server's certificate. It is set
+	// before the first Accept. Nil: nobody wants to know.
+	Broken   func(address string)
 	refusals *refusals
 	// headerTime and strangerTime are shorter in tests.
 	headerTime, strangerTime time.Duration

@@ -1,5 +1,5 @@
-// Package quorumlost has a server without a quorum say so to users, and which servers do not answer. Without it a user waits,
-// and reads words of etcd that name no server.
+// Package quorumlost has a server without a quorum say so to users, and which servers do not
+// answer. Without it a user waits, and reads words of etcd that name no server.
 package quorumlost
 
 import (
@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// every is how often the member is asked, and after how long it must do nothing before users are told: an election is over
-	// by then.
+	// every is how often the member is asked, and after how long it must do nothing before users
+	// are told: an election is over by then.
 	every = time.Second
 	after = 4 * time.Second
 )
@@ -89,11 +89,14 @@ func (w *Watcher) look(ctx context.Context) string {
 	asked.Wait()
 	away = slices.DeleteFunc(away, func(name string) bool { return name == "" })
 	if 2*(len(voters)-len(away)) > len(voters) {
-		return fmt.Sprintf("no quorum: all or most of the %d servers answer, and this one waits for etcd: they elect a leader, or the "+
+		return fmt.Sprintf("no quorum: all or most of the %d servers answer, and this one waits for etcd: they elect a "+
+			"leader, or the "+
 			"disk of one hangs ('dmesg'); run 'holdfast doctor' on a server; storage daemons keep running", len(voters))
 	}
-	return fmt.Sprintf("no quorum: %d of %d servers do not answer: %s; start them ('systemctl start holdfast' there), or repair the "+
-		"network to them; if most servers are lost for good, 'holdfast restore --from-data' on one that is left; storage daemons keep "+
+	return fmt.Sprintf("no quorum: %d of %d servers do not answer: %s; start them ('systemctl start holdfast' there), "+
+		"or repair the "+
+		"network to them; if most servers are lost for good, 'holdfast restore --from-data' on one that is left; storage "+
+		"daemons keep "+
 		"running", len(away), len(voters), words.Few(away))
 }
 
@@ -109,8 +112,8 @@ func place(m etcd.Info) string {
 	return m.Name + " (" + address + ")"
 }
 
-// Guard refuses the requests of users while there is no quorum. Servers and agents wait as they always do, and paths of the
-// server's own state are served.
+// Guard refuses the requests of users while there is no quorum. Servers and agents wait as they
+// always do, and paths of the server's own state are served.
 func (w *Watcher) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		text := w.text.Load()

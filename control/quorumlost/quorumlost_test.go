@@ -34,7 +34,8 @@ func (m *member) Ready(context.Context) error {
 
 func (*member) Members() []etcd.Info {
 	return []etcd.Info{
-		{Name: "s1", PeerURL: "https://10.0.0.1:7441", Voter: true}, {Name: "s2", PeerURL: "https://10.0.0.2:7441", Voter: true},
+		{Name: "s1", PeerURL: "https://10.0.0.1:7441", Voter: true}, {Name: "s2", PeerURL: "https://10.0.0.2:7441",
+			Voter: true},
 		{Name: "s3", PeerURL: "https://10.0.0.3:7441", Voter: true}, {Name: "learner", PeerURL: "https://10.0.0.4:7441"},
 	}
 }
@@ -43,7 +44,8 @@ func (m *member) Answers(_ context.Context, peerURL string) bool {
 	return strings.Contains(m.answers, peerURL[14:16])
 }
 
-// TestWatcher: users are refused once there is no quorum for longer than an election lasts, and read which servers do not answer.
+// TestWatcher: users are refused once there is no quorum for longer than an election lasts, and
+// read which servers do not answer.
 func TestWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &member{ready: true, answers: "0.1 0.2 0.3"}
@@ -60,7 +62,8 @@ func TestWatcher(t *testing.T) {
 		}
 		wait(5 * time.Second)
 		got := w.asks(t, admin, path)
-		for _, want := range []string{"QuorumLost: no quorum: 2 of 3 servers", "s2 (10.0.0.2), s3 (10.0.0.3)", "systemctl start holdfast"} {
+		for _, want := range []string{"QuorumLost: no quorum: 2 of 3 servers", "s2 (10.0.0.2), s3 (10.0.0.3)",
+			"systemctl start holdfast"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("users read %q, without %q", got, want)
 			}
@@ -92,7 +95,8 @@ func (w *Watcher) asks(t *testing.T, group, path string) string {
 	r.Header.Set("Accept", "application/json")
 	ctx := request.WithUser(r.Context(), &user.DefaultInfo{Name: name, Groups: []string{group}})
 	answer := httptest.NewRecorder()
-	w.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(answer, r.WithContext(request.WithRequestInfo(ctx, &request.RequestInfo{})))
+	w.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(answer,
+		r.WithContext(request.WithRequestInfo(ctx, &request.RequestInfo{})))
 	if answer.Code == http.StatusOK {
 		return ""
 	}

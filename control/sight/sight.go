@@ -1,5 +1,5 @@
-// Package sight notes what a server sees of the agents: which of them it refuses, and why. The leader asks for it when an
-// agent does not report.
+// Package sight notes what a server sees of the agents: which of them it refuses, and why. The
+// leader asks for it when an agent does not report.
 package sight
 
 import (
@@ -30,7 +30,9 @@ type Book struct {
 	// Now is time.Now, but in tests.
 	Now func() time.Time
 
-	mu        sync.Mutex
+	mu sync.Mutex
+	// broken counts the connections that an address ended before its first request.
+	broken    map[string]breaks
 	hosts     map[string]refusal
 	addresses map[string]refusal
 }
@@ -41,8 +43,8 @@ type refusal struct {
 	at  time.Time
 }
 
-// Refused notes that a request was refused for its certificate. The name in a certificate counts only where the servers'
-// authority gave it; of others the address is noted.
+// Refused notes that a request was refused for its certificate. The name in a certificate counts
+// only where the servers' authority gave it; of others the address is noted.
 func (b *Book) Refused(r *http.Request) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return
@@ -64,6 +66,41 @@ func (b *Book) Refused(r *http.Request) {
 		group, _ := doors.Group(r.RemoteAddr)
 		b.addresses = note(b.addresses, group, refusal{absence.Stranger, cert.NotAfter, now})
 	}
+}
+
+// often is how many connections an address ends before it counts: one alone may be given up for another reason.
+const often = 3
+
+// Broken notes that a client ended a connection before its first request.
+func (b *Book) Broken(address string) {
+	group, near := doors.Group(address)
+	if near {
+		return
+	}
+	now := b.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.broken[group]
+	if now.Sub(one.at) > recent {
+		one.count = 0
+	}
+	one.count, one.at = one.count+1, now
+	if b.broken == nil || len(b.broken) >= most {
+		b.broken = map[string]breaks{}
+	}
+	b.broken[group] = one
+	if one.count >= often {
+		b.addresses = note(b.addresses, group, refusal{why: absence.Distrusts, at: now})
+	}
+}
+
+// recent is how soon after one another connections must end to be counted together.
+const recent = 30 * time.Second
+
+// breaks are how many connections an address ended, and when the last.
+type breaks struct {
+	count int
+	at    time.Time
 }
 
 // note adds a refusal, and drops those that are old.

@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/absence"
 )
 
-// TestBook: a certificate that has ended counts as its host's, and one of another authority proves nothing but the address.
+// TestBook: a certificate that has ended counts as its host's, and one of another authority proves
+// nothing but the address.
 func TestBook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -50,6 +51,29 @@ func TestBook(t *testing.T) {
 	}
 }
 
+// TestBook_broken: a client that ends connections again and again before it asks for anything does not trust the servers.
+func TestBook_broken(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	b := &sight.Book{Running: func() map[string]int { return nil }, Now: func() time.Time { return now }}
+	distrusts := func() bool { return b.Sightings().Addresses["10.0.0.2"].Refused == absence.Distrusts }
+	for range 5 {
+		b.Broken("10.0.0.2:4")
+		b.Broken("127.0.0.1:4")
+		now = now.Add(time.Minute) // too seldom
+	}
+	if distrusts() {
+		t.Error("single connections count")
+	}
+	for range 3 {
+		b.Broken("10.0.0.2:4")
+		now = now.Add(5 * time.Second)
+	}
+	if !distrusts() || len(b.Sightings().Addresses) != 1 {
+		t.Errorf("it saw %+v", b.Sightings())
+	}
+}
+
 func authority(t *testing.T, now time.Time) *pki.Authority {
 	t.Helper()
 	a, err := pki.NewAuthority(now.Add(-24 * time.Hour))
@@ -62,7 +86,8 @@ func authority(t *testing.T, now time.Time) *pki.Authority {
 // with is a request with the certificate of a host that is valid for an hour.
 func with(t *testing.T, a *pki.Authority, host string, from time.Time, address string) *http.Request {
 	t.Helper()
-	pair, err := a.Signing(time.Hour).NewPair(pki.Leaf{User: access.HostUser(host), Groups: []string{access.GroupHosts}}, from)
+	pair, err := a.Signing(time.Hour).NewPair(pki.Leaf{User: access.HostUser(host),
+		Groups: []string{access.GroupHosts}}, from)
 	if err != nil {
 		t.Fatal(err)
 	}

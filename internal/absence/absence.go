@@ -1,5 +1,6 @@
-// Package absence says why the agent of a host does not report, by what can be known from elsewhere: what the servers see
-// of it, what it wrote last, whether its machine answers, and what the storage system says of its daemons. It is pure.
+// Package absence says why the agent of a host does not report, by what can be known from
+// elsewhere: what the servers see of it, what it wrote last, whether its machine answers, and what
+// the storage system says of its daemons. It is pure.
 package absence
 
 import (
@@ -23,6 +24,9 @@ const (
 	Ended Refusal = "Ended"
 	// Stranger: the certificate is of an authority that the servers do not trust.
 	Stranger Refusal = "Stranger"
+	// Distrusts: the client ends its connections before it asks for anything, as it does not trust
+	// the server's certificate.
+	Distrusts Refusal = "Distrusts"
 )
 
 // Seen is what a server has seen of the agent of a host.
@@ -80,8 +84,8 @@ const (
 type Facts struct {
 	// For is how long the agent has been disconnected.
 	For time.Duration
-	// Machine is the best reply to the leader from any port of the machine; Server that of the server's port, where the host
-	// runs a server.
+	// Machine is the best reply to the leader from any port of the machine; Server that of the
+	// server's port, where the host runs a server.
 	Machine, Server Reply
 	// Servers are how many servers were asked what they see, and Seen what they said, put together.
 	Servers int
@@ -112,6 +116,10 @@ func Judge(host *api.Host, f Facts) Cause {
 	case s.Refused == Stranger && s.Ago < fresh:
 		return Cause{api.ReasonCertificateRefused, "the agent runs, and the servers refuse it: its certificate is of " +
 			"an authority that they do not trust"}
+	case s.Refused == Distrusts && s.Ago < fresh && f.Farewell == "":
+		return Cause{api.ReasonServersNotTrusted, "the agent runs, and ends each connection to a server: it does not " +
+			"trust the " +
+			"certificate of the servers, because the clock of the host is wrong or it knows another authority"}
 	case f.Machine == Silent:
 		return unreachable(host, f)
 	case f.Machine == "":
@@ -132,10 +140,12 @@ func unreachable(host *api.Host, f Facts) Cause {
 	text := fmt.Sprintf("the machine does not answer the leader at %s", addresses(host))
 	switch {
 	case len(f.Storage.Up) > 0 && f.For < noticed:
-		return Cause{api.ReasonMachineUnreachable, fmt.Sprintf("%s; Ceph still reports %s there as up, and may miss it soon", text,
+		return Cause{api.ReasonMachineUnreachable, fmt.Sprintf("%s; Ceph still reports %s there as up, and may miss it "+
+			"soon", text,
 			words.Few(f.Storage.Up))}
 	case len(f.Storage.Up) > 0:
-		return Cause{api.ReasonNetworkCut, fmt.Sprintf("%s, but Ceph reports %s there as up: the network between the servers "+
+		return Cause{api.ReasonNetworkCut, fmt.Sprintf("%s, but Ceph reports %s there as up: the network between the "+
+			"servers "+
 			"and the host is cut", text, words.Few(f.Storage.Up))}
 	}
 	if f.Farewell == Stopped {
@@ -146,7 +156,8 @@ func unreachable(host *api.Host, f Facts) Cause {
 
 // hangs is for an agent whose connections are there, and from which nothing comes.
 func hangs(f Facts) Cause {
-	text := "the machine answers, and the connections of its agent are open, but nothing comes from it: the process hangs " +
+	text := "the machine answers, and the connections of its agent are open, but nothing comes from it: the process " +
+		"hangs " +
 		"or was stopped with SIGSTOP"
 	if f.Server == Hangs {
 		text = "the machine takes connections to its server, but the server does not answer: the process hangs or was " +
@@ -157,15 +168,17 @@ func hangs(f Facts) Cause {
 
 // notRunning is for a machine that answers, and no trace of an agent.
 func notRunning(host *api.Host, f Facts) Cause {
-	full := diskFull(host)
+	full := unwritable(host)
 	switch {
 	case f.Server == Closed:
-		return Cause{api.ReasonAgentNotRunning, "the machine answers, and its server, which is also its agent, does not run" + full}
+		return Cause{api.ReasonAgentNotRunning, "the machine answers, and its server, which is also its agent, does not " +
+			"run" + full}
 	case f.Server == Accepts:
 		return Cause{api.ReasonAgentDisconnected, "the server of the host answers, but no heartbeat of its agent arrives"}
 	case f.Was == api.ReasonAgentHangs:
 		return hangs(f)
 	}
-	return Cause{api.ReasonAgentNotRunning, "the machine answers, and no server has a connection of its agent: the agent does " +
+	return Cause{api.ReasonAgentNotRunning, "the machine answers, and no server has a connection of its agent: the " +
+		"agent does " +
 		"not run, or reaches no server" + full}
 }

@@ -32,7 +32,8 @@ func TestJudge(t *testing.T) {
 		"its OSDs are not missed yet": {absence.Facts{Machine: absence.Silent, For: 20 * time.Second,
 			Storage: absence.Storage{Up: []string{"osd.1"}}}, false,
 			api.ReasonMachineUnreachable, "still reports osd.1 there as up", "switch the machine"},
-		"its OSDs serve": {absence.Facts{Machine: absence.Silent, For: 2 * time.Minute, Storage: absence.Storage{Up: []string{"osd.1"}}}, false,
+		"its OSDs serve": {absence.Facts{Machine: absence.Silent, For: 2 * time.Minute,
+			Storage: absence.Storage{Up: []string{"osd.1"}}}, false,
 			api.ReasonNetworkCut, "osd.1", "do not remove the host"},
 		"it was killed": {absence.Facts{Machine: absence.Closed}, false,
 			api.ReasonAgentNotRunning, "does not run, or reaches no server", "'systemctl start holdfast'"},
@@ -46,7 +47,8 @@ func TestJudge(t *testing.T) {
 			api.ReasonAgentHangs, "SIGSTOP", "restart"},
 		"its server hangs": {absence.Facts{Machine: absence.Accepts, Server: absence.Hangs}, true,
 			api.ReasonAgentHangs, "its server", "restart"},
-		"its server answers": {absence.Facts{Machine: absence.Accepts, Server: absence.Accepts, Seen: absence.Seen{Open: 1}}, true,
+		"its server answers": {absence.Facts{Machine: absence.Accepts, Server: absence.Accepts,
+			Seen: absence.Seen{Open: 1}}, true,
 			api.ReasonAgentDisconnected, "the server of the host answers", "systemctl status holdfast"},
 		"its certificate has ended": {absence.Facts{Machine: absence.Closed, Seen: ended}, false,
 			api.ReasonCertificateEnded, "2026-01-02T03:04:05Z", "holdfast agent --join TOKEN"},
@@ -85,7 +87,8 @@ func TestStorageOf(t *testing.T) {
 		return &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
 			Spec: api.DaemonSpec{Cluster: "c", Host: "h2", Type: kind, ID: id}}
 	}
-	daemons := []*api.Daemon{daemon("ceph-osd", "1"), daemon("ceph-osd", "10"), daemon("ceph-mon", "b"), daemon("ceph-mgr", "b")}
+	daemons := []*api.Daemon{daemon("ceph-osd", "1"), daemon("ceph-osd", "10"), daemon("ceph-mon", "b"),
+		daemon("ceph-mgr", "b")}
 	down := func(names ...string) []api.HealthCheck {
 		c := api.HealthCheck{Code: "OSD_DOWN"}
 		for _, name := range names {

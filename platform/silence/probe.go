@@ -1,5 +1,5 @@
-// Package silence finds out why agents do not report: it asks the servers what they see of them, and tries whether their
-// machines answer. What that means is package absence's affair.
+// Package silence finds out why agents do not report: it asks the servers what they see of them,
+// and tries whether their machines answer. What that means is package absence's affair.
 package silence
 
 import (
@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,7 +29,8 @@ const (
 	mostSightings = 4 << 20
 )
 
-// ports are tried on a machine: a closed port is an answer, too. They are those of the servers' API, of ssh, and of mons.
+// ports are tried on a machine: a closed port is an answer, too. They are those of the servers'
+// API, of ssh, and of mons.
 var ports = []string{"7440", "22", "3300"}
 
 // server is what one server answered.
@@ -61,13 +63,16 @@ func ask(ctx context.Context, config *rest.Config, address string) (absence.Repl
 	var reached atomic.Bool
 	config = rest.CopyConfig(config)
 	config.Host, config.Timeout = "https://"+address, askTimeout
-	config.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-		defer cancel()
-		c, err := new(net.Dialer).DialContext(ctx, network, address) // this one, and no other in its place
-		reached.Store(err == nil)
-		return c, err
-	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		reached.Store(
+			true)
+	},
+		ConnectDone: func(_, _ string, err error) {
+			if err == nil { // the TLS handshake is still to come
+				reached.Store(true)
+			}
+		},
+	})
 	var none absence.Sightings
 	sees, err := get(ctx, config)
 	switch {
@@ -88,7 +93,6 @@ func get(ctx context.Context, config *rest.Config) (sees absence.Sightings, err 
 	if err != nil {
 		return sees, fmt.Errorf("while preparing a client: %w", err)
 	}
-	defer client.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+absence.Path, http.NoBody)
 	if err != nil {
 		return sees, fmt.Errorf("while asking for the agents: %w", err)

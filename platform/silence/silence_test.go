@@ -61,22 +61,26 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestExamine: one server answers, one hangs and one is closed; what the first has seen, and what its own server does, makes the
-// cause of each host.
+// TestExamine: one server answers, one hangs and one is closed; what the first has seen, and what
+// its own server does, makes the cause of each host.
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	sees := absence.Sightings{Hosts: map[string]absence.Seen{"h1": {Open: 1}}, Addresses: map[string]absence.Seen{
 		"127.0.0.4": {Refused: absence.Stranger, Ago: 2},
 	}}
-	answers := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(sees) }))
+	answers := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		_ = json.NewEncoder(w).Encode(sees)
+	}))
 	defer answers.Close()
 	hung, closed := listen(t), listen(t)
 	closed.Close()
 	causes := map[string]api.Reason{}
 	w := &Watcher{
-		Config: &rest.Config{TLSClientConfig: rest.TLSClientConfig{Insecure: true}},
+		Config: &rest.Config{Transport: answers.Client().Transport}, // as that of a server has one
 		Servers: func(context.Context) (map[string]string, error) {
-			return map[string]string{"s": answers.Listener.Addr().String(), "s2": hung.Addr().String(), "s3": closed.Addr().String()}, nil
+			return map[string]string{"s": answers.Listener.Addr().String(), "s2": hung.Addr().String(),
+				"s3": closed.Addr().String()}, nil
 		},
 		Put: func(_ context.Context, host string, c absence.Cause) error { causes[host] = c.Reason; return nil },
 		Log: slog.New(slog.DiscardHandler),
@@ -84,11 +88,14 @@ func TestExamine(t *testing.T) {
 	stopped := silent("h3", time.Now(), "127.0.0.3")
 	stopped.Farewell = absence.Stopped
 	w.examine(t.Context(), []Host{
-		silent("h1", time.Now(), "127.0.0.1"), silent("h2", time.Now(), "127.0.0.2"), stopped, silent("h4", time.Now(), "127.0.0.4"),
-		silent("h5", time.Now(), "255.255.255.255"), silent("s2", time.Now(), "127.0.0.1"), silent("s3", time.Now(), "127.0.0.1"),
+		silent("h1", time.Now(), "127.0.0.1"), silent("h2", time.Now(), "127.0.0.2"), stopped, silent("h4", time.Now(),
+			"127.0.0.4"),
+		silent("h5", time.Now(), "255.255.255.255"), silent("s2", time.Now(), "127.0.0.1"), silent("s3", time.Now(),
+			"127.0.0.1"),
 	})
 	for host, want := range map[string]api.Reason{
-		"h1": api.ReasonAgentHangs, "h2": api.ReasonAgentNotRunning, "h3": api.ReasonAgentStopped, "h4": api.ReasonCertificateRefused,
+		"h1": api.ReasonAgentHangs, "h2": api.ReasonAgentNotRunning, "h3": api.ReasonAgentStopped,
+		"h4": api.ReasonCertificateRefused,
 		"h5": api.ReasonMachineUnreachable, "s2": api.ReasonAgentHangs, "s3": api.ReasonAgentNotRunning,
 	} {
 		if causes[host] != want {

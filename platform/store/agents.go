@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 	"github.com/holdfast-storage/holdfast/platform/silence"
+	"github.com/holdfast-storage/holdfast/platform/twins"
 )
 
 const (
@@ -61,7 +61,7 @@ type beat struct {
 	renewed metav1.MicroTime
 	heard   time.Time
 	// instances are the agents that renewed the Lease of late.
-	instances sightings
+	instances twins.Sightings
 	// farewell is what the agent said at its end.
 	farewell absence.Farewell
 	// known is set when a renewal was seen. A Lease that was there before may have been left by an
@@ -88,7 +88,7 @@ func (h *heartbeats) saw(host string, lease *coordinationv1.Lease, gone bool) {
 	last, seen := h.beats[host]
 	last.farewell = absence.Farewell(lease.Annotations[instance.Farewell])
 	if !seen || !last.renewed.Equal(&renewed) {
-		last.renewed, last.heard, last.known, last.instances = renewed, now, seen, last.instances.add(lease, now)
+		last.renewed, last.heard, last.known, last.instances = renewed, now, seen, last.instances.Add(lease, now)
 	}
 	h.beats[host] = last
 }
@@ -158,7 +158,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 	for i := range hosts.Items {
 		name := hosts.Items[i].Name
 		want, ok := s.judge(&hosts.Items[i], started, time.Now(), silence)
-		twins, changed := s.judgeTwins(&hosts.Items[i], time.Now())
+		single, changed := s.judgeTwins(&hosts.Items[i], time.Now())
 		renamed := !s.nodeLabels && hosts.Items[i].Labels[api.LabelHostname] != name
 		unsaid := unsaidStanding(&hosts.Items[i])
 		if !ok && !renamed && !changed && !unsaid {
@@ -176,7 +176,7 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 				conditions = append(conditions, want)
 			}
 			if changed {
-				conditions = append(conditions, twins)
+				conditions = append(conditions, single)
 			}
 			if err := s.putAgent(ctx, name, conditions, unsaid); err != nil && s.life.Err() == nil {
 				s.log.Warn("writing the connection state of a host", "host", name, "error", err)
@@ -196,7 +196,10 @@ func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Durat
 	if !heard {
 		// No heartbeat at all: the host may have joined this moment, or the leader may have
 		// started.
-		since = latest(started, host.CreationTimestamp.Time)
+		since = started
+		if host.CreationTimestamp.After(since) {
+			since = host.CreationTimestamp.Time
+		}
 	}
 	want = metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionTrue, Reason: ReasonConnected}
 	switch silent := now.Sub(since) > silence; {
@@ -216,7 +219,7 @@ func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Durat
 
 // unsaidStanding says whether a host does not say yet how it is by its newest spec and conditions.
 func unsaidStanding(h *api.Host) bool {
-	standing, judged := standingOf(h)
+	standing, judged := silence.Standing(h)
 	if !judged {
 		return false
 	}
@@ -227,31 +230,10 @@ func unsaidStanding(h *api.Host) bool {
 
 // standHost sets Ready, Reconciling and Stalled of a host.
 func standHost(h *api.Host, now time.Time) {
-	if standing, judged := standingOf(h); judged {
+	if standing, judged := silence.Standing(h); judged {
 		h.Status.ObservedGeneration = h.Generation
 		api.SetStanding(&h.Status.Conditions, h.Generation, standing, now)
 	}
-}
-
-// standingOf is how a host is by whether its agent is connected, and is the only one. judged is
-// false while nobody knows.
-func standingOf(h *api.Host) (standing api.Standing, judged bool) {
-	connected := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentConnected)
-	single := meta.FindStatusCondition(h.Status.Conditions, api.HostSingleMachine)
-	switch {
-	case connected == nil:
-		return standing, false
-	case connected.Status != metav1.ConditionTrue:
-		message := cmp.Or(connected.Message, "the agent is disconnected")
-		if pod := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentPod); pod != nil {
-			message += ": " + pod.Message
-		}
-		return api.Standing{Stalled: true, Reason: api.ReasonAgentDisconnected, Message: message}, true
-	case single != nil && single.Status == metav1.ConditionFalse:
-		message := cmp.Or(single.Message, "two machines run as this host")
-		return api.Standing{Stalled: true, Reason: api.ReasonTwoMachines, Message: message}, true
-	}
-	return api.Standing{Ready: true, Reason: api.ReasonReady}, true
 }
 
 // silenceOf examines hosts whose agents do not report. config reaches the servers as one of them.
@@ -264,9 +246,7 @@ func silenceOf(s *Store, config *rest.Config) *silence.Watcher {
 			err := s.api.Get(ctx, types.NamespacedName{Namespace: api.SystemNamespace, Name: "servers"}, &list)
 			return list.Data, client.IgnoreNotFound(err)
 		},
-		Put: func(ctx context.Context, host string, cause absence.Cause) error {
-			return putCause(ctx, s, host, cause)
-		},
+		Put: func(ctx context.Context, host string, c absence.Cause) error { return putCause(ctx, s, host, c) },
 	}
 }
 
@@ -300,19 +280,13 @@ func putCause(ctx context.Context, s *Store, host string, cause absence.Cause) e
 		if c == nil || c.Status != metav1.ConditionFalse || c.Reason == string(cause.Reason) && c.Message == cause.Message {
 			return errUnchanged
 		}
-		s.log.Info("the cause of a disconnected agent was found", "host", host, "reason", cause.Reason, "message", cause.Message)
+		s.log.Info("the cause of a disconnected agent was found", "host", host, "reason", cause.Reason, "message",
+			cause.Message)
 		c.Reason, c.Message = string(cause.Reason), cause.Message
 		standHost(h, time.Now())
 		return nil
 	}, s.updateStatus)
 	return client.IgnoreNotFound(err)
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // putHostname gives a host the label back that StorageNodes find it by. Agents may not write

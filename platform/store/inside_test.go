@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/absence"
+	"github.com/holdfast-storage/holdfast/internal/instance"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
@@ -96,6 +98,26 @@ func TestHeartbeats_countRenewalsNotReports(t *testing.T) {
 	h.saw("h", lease, false)
 	if again, _ := h.of("h"); !again.known || !again.heard.After(first.heard) {
 		t.Error("a renewal does not count as a heartbeat")
+	}
+}
+
+// TestHeartbeats_farewell: a farewell is no heartbeat, and the next renewal takes it back.
+func TestHeartbeats_farewell(t *testing.T) {
+	h := newHeartbeats()
+	renewed := metav1.NowMicro()
+	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
+	h.saw("h", lease, false)
+	first, _ := h.of("h")
+	lease.Annotations = map[string]string{instance.Farewell: string(absence.Stopped)}
+	h.saw("h", lease, false)
+	if got, _ := h.of("h"); got.farewell != absence.Stopped || got.heard != first.heard {
+		t.Errorf("after the farewell: %+v", got)
+	}
+	later := metav1.NewMicroTime(renewed.Add(time.Second))
+	lease.Annotations, lease.Spec.RenewTime = nil, &later
+	h.saw("h", lease, false)
+	if got, _ := h.of("h"); got.farewell != "" {
+		t.Errorf("after the next renewal: %+v", got)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/instance"
+	"github.com/holdfast-storage/holdfast/platform/twins"
 )
 
 // listener is a leader with a clock that hears the agents of host h4.
@@ -86,7 +87,7 @@ func TestJudgeTwins_says(t *testing.T) {
 	if _, ok := l.judgeTwins(&l.host, l.time); ok {
 		t.Error("it is written with each look")
 	}
-	l.time = l.time.Add(twinsFor)
+	l.time = l.time.Add(twins.For)
 	got, ok := l.judgeTwins(&l.host, l.time)
 	if !ok || got.Status != metav1.ConditionTrue || got.Reason != ReasonOneMachine {
 		t.Errorf("after a silence: %v %+v", ok, got)
@@ -107,20 +108,5 @@ func TestJudgeTwins_newLeader(t *testing.T) {
 	}
 	if _, twins := l.host.Twins(); twins {
 		t.Error("it is never taken back")
-	}
-}
-
-// A host that writes ever new instances has the leader remember a few.
-func TestSightings_bounded(t *testing.T) {
-	var s sightings
-	for range 100 {
-		i, err := instance.New("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s = s.add(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{instance.Annotation: i.String()}}}, time.Now())
-	}
-	if len(s) > maxSightings {
-		t.Errorf("%d are remembered", len(s))
 	}
 }

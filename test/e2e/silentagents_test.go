@@ -81,8 +81,8 @@ func (s *silenced) back() {
 	s.await("the agent to be connected", s.heard(1, s.host.Name, true))
 }
 
-// endCertificate starts the agent with a certificate of its host that has ended. The returned function gives it back the
-// one that it had.
+// endCertificate starts the agent with a certificate of its host that has ended. The returned
+// function gives it back the one that it had.
 func (s *silenced) endCertificate() (undo func()) {
 	s.Helper()
 	const dir = "/var/lib/holdfast"

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/situations"
 )
 
-// TestSilentServers stages why a server does not answer, and the loss of the quorum: 'holdfast why', other commands and kubectl
-// name the cause and the servers.
+// TestSilentServers stages why a server does not answer, and the loss of the quorum: 'holdfast
+// why', other commands and kubectl name the cause and the servers.
 func TestSilentServers(t *testing.T) {
 	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 3})
@@ -63,7 +63,8 @@ func TestSilentServers(t *testing.T) {
 	goOn(2, 3)
 }
 
-// saysNoQuorum waits until a command on the first host fails, names the other servers, and has the next step of a situation.
+// saysNoQuorum waits until a command on the first host fails, names the other servers, and has the
+// next step of a situation.
 func (b *bed) saysNoQuorum(situation, command string, more ...string) {
 	b.Helper()
 	s := situations.Get(situation)

@@ -25,12 +25,14 @@ var hosts = []Situation{
 		Staged: "e2e TestSilentAgents",
 	},
 	{
-		Name: "host-certificate-ended", About: "host", Cause: "The certificate of a host ended, such as after months without power.",
+		Name: "host-certificate-ended", About: "host", Cause: "The certificate of a host ended, such as after months " +
+			"without power.",
 		Ask: "holdfast why host/h2", Reason: api.ReasonCertificateEnded, Next: "'holdfast agent --join TOKEN'",
 		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
 	},
 	{
-		Name: "network-cut", About: "host", Cause: "The network between the server and a host is cut; the mons reach its OSD.",
+		Name: "network-cut", About: "host", Cause: "The network between the server and a host is cut; the mons reach its " +
+			"OSD.",
 		Ask: "holdfast why host/h2", Reason: api.ReasonNetworkCut, Next: "do not remove the host",
 		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
 	},
@@ -73,5 +75,57 @@ var hosts = []Situation{
 		Name: "quorum-hangs", About: "server", Cause: "Two of three servers hang (SIGSTOP).",
 		Ask: "kubectl get hosts", Reason: api.ReasonQuorumLost, Next: "start them ('systemctl start holdfast' there)",
 		Staged: "e2e TestSilentServers",
+	},
+	{
+		Name: "host-certificate-refused", About: "host", Cause: "The authority was replaced while a host was off.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonCertificateRefused, Next: "'holdfast agent --join TOKEN'",
+		Scenario: "cli/why TestExplain_hosts",
+	},
+	{
+		Name: "servers-not-trusted", About: "host", Cause: "The clock of a host is years wrong, or it trusts another " +
+			"authority: the agent ends each connection.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonServersNotTrusted, Next: "check the clock of host h2",
+		Scenario: "cli/why TestExplain_hosts",
+	},
+	{
+		Name: "host-disk-full", About: "host", Cause: "The file system of /var/lib/holdfast is full.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonDiskFull, Next: "free space on host h2",
+		Scenario: "cli/why TestExplain_hosts",
+	},
+	{
+		Name: "host-read-only", About: "host", Cause: "The file system of /var/lib/holdfast is read-only.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonReadOnly, Next: "'dmesg' on host h2",
+		Scenario: "cli/why TestExplain_hosts",
+	},
+	{
+		Name: "host-clock", About: "host", Cause: "The clock of a host is minutes wrong.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonClockSkewed, Next: "set up time synchronization on host h2",
+		Scenario: "cli/why TestExplain_hosts",
+	},
+	{
+		Name: "host-not-selected", About: "host", Cause: "A host has joined, and no StorageNode selects it.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonNotSelected, Next: "nodeSelector {kubernetes.io/hostname: h2}",
+		Scenario: "cli/why TestExplain_hosts",
+	},
+	{
+		Name: "host-in-maintenance", About: "host", Cause: "A host is in maintenance, and everybody forgot it.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonHostNotActive, Next: "holdfast host maintenance exit h2",
+		Scenario: "cli/why TestExplain_hosts",
+	},
+	{
+		Name: "host-drained", About: "host", Cause: "A host is drained, and was not removed.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonHostNotActive, Next: "holdfast host remove h2",
+		Scenario: "cli/why TestExplain_hosts",
+	},
+	{
+		Name: "two-machines", About: "host", Cause: "A machine was cloned, and both run as one host.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonTwoMachines, Next: "'systemctl disable --now holdfast' on the other",
+		Scenario: "cli/why TestExplain_hosts",
+	},
+	{
+		Name: "agent-unknown", About: "host", Cause: "An agent was disconnected a moment ago, and the leader has not " +
+			"found out why.",
+		Ask: "holdfast why host/h2", Reason: api.ReasonAgentDisconnected, Next: "systemctl status holdfast",
+		Scenario: "cli/why TestExplain_hosts",
 	},
 }

@@ -1,4 +1,5 @@
-package agent
+// Package clock compares the clock of a host with that of the servers.
+package clock
 
 import (
 	"fmt"
@@ -11,36 +12,37 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// maxSkew is by how much the host's clock may differ from the server's. Ceph's monitors want far less of each other, and say
-// so themselves; what differs by more than this confuses certificates, leases and everyone who reads a log.
+// maxSkew is by how much the host's clock may differ from the server's. Ceph's monitors want far
+// less of each other, and say so themselves; what differs by more than this confuses certificates,
+// leases and everyone who reads a log.
 const maxSkew = 30 * time.Second
 
-// serverClock compares the host's clock with the server's, which each answer carries in its Date header, in seconds.
-type serverClock struct {
+// Server compares the host's clock with the server's, which each answer carries in its Date header, in seconds.
+type Server struct {
 	mu   sync.Mutex
 	seen bool
 	// ahead is by how much the host's clock is ahead.
 	ahead time.Duration
 }
 
-// clockTripper notes the time of each answer.
-type clockTripper struct {
-	next  http.RoundTripper
-	clock *serverClock
+// Tripper notes the time of each answer.
+type Tripper struct {
+	Next  http.RoundTripper
+	Clock *Server
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *clockTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *Tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := time.Now()
-	resp, err := t.next.RoundTrip(req)
+	resp, err := t.Next.RoundTrip(req)
 	if err == nil {
-		t.clock.note(resp.Header.Get("Date"), sent, time.Now())
+		t.Clock.Note(resp.Header.Get("Date"), sent, time.Now())
 	}
 	return resp, err
 }
 
-// note takes the server's time for that of the middle of the request. An answer that took long says too little.
-func (c *serverClock) note(date string, sent, received time.Time) {
+// Note takes the server's time for that of the middle of the request. An answer that took long says too little.
+func (c *Server) Note(date string, sent, received time.Time) {
 	at, err := http.ParseTime(date)
 	if err != nil || received.Sub(sent) > 5*time.Second {
 		return
@@ -50,8 +52,8 @@ func (c *serverClock) note(date string, sent, received time.Time) {
 	c.seen, c.ahead = true, sent.Add(received.Sub(sent)/2).Round(0).Sub(at)
 }
 
-// condition is what the host says of its clock; ok is false before the server's time is known.
-func (c *serverClock) condition() (cond metav1.Condition, ok bool) {
+// Condition is what the host says of its clock; ok is false before the server's time is known.
+func (c *Server) Condition() (cond metav1.Condition, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.seen {
@@ -74,6 +76,7 @@ func (c *serverClock) condition() (cond metav1.Condition, ok bool) {
 	}
 	return metav1.Condition{
 		Type: api.HostClockInSync, Status: metav1.ConditionFalse, Reason: "Skewed",
-		Message: fmt.Sprintf("the clock is about %v %s the server's: set up time synchronization, such as 'apt-get install chrony'", by, way),
+		Message: fmt.Sprintf("the clock is about %v %s the server's: set up time synchronization, such as 'apt-get "+
+			"install chrony'", by, way),
 	}, true
 }
