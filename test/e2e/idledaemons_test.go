@@ -61,7 +61,7 @@ func (b *bed) row(name string) string {
 	b.Helper()
 	kind, id, _ := strings.Cut(strings.TrimPrefix(name, "ceph-"), "-")
 	for line := range strings.SplitSeq(b.run("status"), "\n") {
-		if strings.Contains(line, " "+kind+"."+id+" ") {
+		if words := strings.Fields(line); len(words) > 1 && words[1] == kind+"."+id {
 			return strings.TrimSpace(line)
 		}
 	}
