@@ -83,8 +83,8 @@ func TestStanding(t *testing.T) {
 	kstatus.Check(t, kstatus.Deleted, w.daemon("two"))
 }
 
-// TestStanding_served: a process that runs is not ready while its storage system gets nothing from it, by what the leader
-// writes beside the agent, which leaves that alone.
+// TestStanding_served: a process that runs is not ready while its storage system gets nothing from it, by what the
+// leader writes beside the agent, which leaves that alone.
 func TestStanding_served(t *testing.T) {
 	w := newWorld(t, sleeperDaemon("one"))
 	w.run()
@@ -106,7 +106,7 @@ func TestStanding_served(t *testing.T) {
 		})
 	}
 	ready(metav1.ConditionTrue, api.ReasonReady)
-	out := &api.DaemonService{State: api.OutOfService, Reason: api.ReasonMarkedOut, Message: "it is out", Since: metav1.Now()}
+	out := &api.DaemonService{State: api.OutOfService, Reason: api.ReasonMarkedOut, Message: "out", Since: metav1.Now()}
 	said(out)
 	ready(metav1.ConditionFalse, api.ReasonMarkedOut)
 	w.stands("one", kstatus.Stalled, api.ReasonMarkedOut)

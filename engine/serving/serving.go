@@ -50,7 +50,8 @@ func Alone(was, is *api.Daemon) bool {
 		return false
 	}
 	next := is.DeepCopy()
-	next.Status.Service, next.ResourceVersion, next.ManagedFields = was.Status.Service, was.ResourceVersion, was.ManagedFields
+	next.Status.Service = was.Status.Service
+	next.ResourceVersion, next.ManagedFields = was.ResourceVersion, was.ManagedFields
 	return equality.Semantic.DeepEqual(was, next)
 }
 

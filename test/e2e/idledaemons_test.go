@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,14 +114,17 @@ func (b *bed) idleOSDs() {
 // fullOSDs has OSDs count as full by limits that a small cluster reaches.
 func (b *bed) fullOSDs() {
 	b.Helper()
-	for _, x := range []struct{ name, limit, back string }{
-		{"nearfull", "0.0001", "0.85"}, {"backfillfull", "0.0001", "0.9"}, {"full", "0.0001", "0.95"},
-	} {
+	levels := []struct{ name, limit, back string }{
+		{"nearfull", "0.0001", "0.85"}, {"backfillfull", "0.0002", "0.9"}, {"full", "0.0003", "0.95"},
+	}
+	for _, x := range levels {
 		b.ceph("osd", "set-"+x.name+"-ratio", x.limit)
 		b.tells("osd-" + x.name)
 		if row := b.row("ceph-osd-2"); strings.HasPrefix(row, "✓") {
 			b.Errorf("%s: the row of status is %q", x.name, row)
 		}
+	}
+	for _, x := range slices.Backward(levels) {
 		b.ceph("osd", "set-"+x.name+"-ratio", x.back)
 	}
 	b.await("Ceph to be well", func() error { return b.health(3, 3) })

@@ -20,7 +20,7 @@ func well() *Facts {
 	return &Facts{
 		Now: now, Fresh: time.Minute, Monmap: []string{"a", "b", "c"}, Quorum: []string{"a", "b", "c"},
 		ActiveMgr: "x", Mgrs: []string{"x", "y"},
-		OSDs:  map[int]OSD{2: {Up: true, In: true, State: []string{"exists", "up"}, Placed: true, Place: at, Weight: "0.00098"}},
+		OSDs:  map[int]OSD{2: {Up: true, In: true, Placed: true, Place: at, Weight: "0.00098"}},
 		Takes: []crushmap.Take{{Root: "default"}}, MDS: map[string]Rank{"home-a": {"home", "up:active"}},
 		Standbys: []string{"home-b"}, Listed: map[string][]string{"rgw": {"s3-a"}, "rbd-mirror": {"m-a"}},
 	}
@@ -104,13 +104,14 @@ func TestOf(t *testing.T) {
 		"a standby MDS": {"mds", "home-b", func(*Facts) {}, api.ServiceStandby, api.ReasonStandby, ""},
 		"fs fail": {"mds", "home-b", func(f *Facts) { f.Closed = []string{"home"} },
 			api.OutOfService, api.ReasonNotJoinable, "'holdfast ceph fs set home joinable true'"},
-		"an MDS that hangs": {"mds", "home-c", func(*Facts) {}, api.OutOfService, api.ReasonDaemonHangs, "restart mds.home-c'"},
+		"an MDS that hangs": {"mds", "home-c", func(*Facts) {},
+			api.OutOfService, api.ReasonDaemonHangs, "restart mds.home-c'"},
 		"replay": {"mds", "home-a", func(f *Facts) { f.MDS["home-a"] = Rank{"home", "up:replay"} },
 			api.OutOfService, api.ReasonTakingOver, "wait"},
 
 		"a gateway that Ceph does not list": {"rgw", "s3-b", func(*Facts) {},
 			api.OutOfService, api.ReasonNotListed, "'holdfast daemon restart rgw.s3-b'"},
-		"a gateway that hangs": {"rgw", "s3-a", func(f *Facts) { f.Unanswered = func(*api.Daemon) string { return "timeout" } },
+		"a gateway that hangs": {"rgw", "s3-a", func(f *Facts) { f.Unanswered = func(*api.Daemon) string { return "late" } },
 			api.OutOfService, api.ReasonDaemonHangs, "'holdfast daemon restart rgw.s3-a'"},
 		"an rbd-mirror that Ceph does not list": {"rbd-mirror", "m-b", func(*Facts) {},
 			api.OutOfService, api.ReasonNotListed, "'holdfast daemon restart rbd-mirror.m-b'"},

@@ -24,7 +24,8 @@ func TestOf(t *testing.T) {
 			api.ReasonDaemonHangs, "'holdfast daemon restart glusterd-h2'"},
 		"it is rejected": {&glusterd.Peer{Connected: true, State: "Peer Rejected"}, nil,
 			api.ReasonPeerRejected, "'holdfast daemon restart glusterd-h2'"},
-		"a brick is offline": {nil, []string{"10.0.0.2:/b/v"}, api.ReasonBricksOffline, "/var/log/glusterfs/bricks on host h2"},
+		"a brick is offline": {nil, []string{"10.0.0.2:/b/v"},
+			api.ReasonBricksOffline, "/var/log/glusterfs/bricks on host h2"},
 	} {
 		s := Of(d, tt.peer, tt.offline)
 		if s == nil {
