@@ -32,6 +32,7 @@ func TestOverwritten(t *testing.T) {
 		"process":   func(s *api.DaemonStatus) { s.PID, s.Restarts = 1, 99 },
 		"release":   func(s *api.DaemonStatus) { s.Version = "99.9" },
 		"last exit": func(s *api.DaemonStatus) { s.LastExit = &api.DaemonExit{Time: now, Reason: "signal: killed", Log: "x"} },
+		"ends":      func(s *api.DaemonStatus) { s.Ends = []metav1.MicroTime{now} },
 		"report":    func(s *api.DaemonStatus) { s.Report = "all is lost" },
 		"all":       func(s *api.DaemonStatus) { *s = api.DaemonStatus{} },
 	}

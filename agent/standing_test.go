@@ -83,6 +83,42 @@ func TestStanding(t *testing.T) {
 	kstatus.Check(t, kstatus.Deleted, w.daemon("two"))
 }
 
+// TestStanding_served: a process that runs is not ready while its storage system gets nothing from it, by what the
+// leader writes beside the agent, which leaves that alone.
+func TestStanding_served(t *testing.T) {
+	w := newWorld(t, sleeperDaemon("one"))
+	w.run()
+	w.awaitState("one", api.DaemonRunning)
+	said := func(s *api.DaemonService) {
+		t.Helper()
+		d := w.daemon("one")
+		d.Status.Service = s
+		if err := w.api.Status().Update(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ready := func(want metav1.ConditionStatus, reason api.Reason) {
+		t.Helper()
+		w.await("Ready by "+string(reason), func() bool {
+			d := w.daemon("one")
+			c := meta.FindStatusCondition(d.Status.Conditions, api.ConditionReady)
+			return c != nil && c.Status == want && c.Reason == string(reason) && d.Status.State == api.DaemonRunning
+		})
+	}
+	ready(metav1.ConditionTrue, api.ReasonReady)
+	out := &api.DaemonService{State: api.OutOfService, Reason: api.ReasonMarkedOut, Message: "out", Since: metav1.Now()}
+	said(out)
+	ready(metav1.ConditionFalse, api.ReasonMarkedOut)
+	w.stands("one", kstatus.Stalled, api.ReasonMarkedOut)
+	if s := w.daemon("one").Status.Service; s == nil || s.Reason != out.Reason {
+		t.Errorf("the agent took back what the leader wrote: %+v", s)
+	}
+	said(&api.DaemonService{State: api.ServiceStandby, Reason: api.ReasonStandby, Message: "by", Since: metav1.Now()})
+	ready(metav1.ConditionTrue, api.ReasonStandby)
+	said(nil)
+	ready(metav1.ConditionTrue, api.ReasonReady)
+}
+
 // TestStanding_states: states that need others than the agent to come about.
 func TestStanding_states(t *testing.T) {
 	deleted := metav1.Now()

@@ -8,21 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/serves"
 	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // Bounds of the API's schema.
 const (
-	maxText        = 1024
-	maxBackups     = 32
-	maxSplitBrains = 32
-	maxBrickText   = 256
+	maxText, maxBrickText      = 1024, 256
+	maxBackups, maxSplitBrains = 32, 32
 )
 
-// enoughNodes is how many nodes a cluster needs in which nothing says otherwise: as many as the default durability has copies.
+// enoughNodes is how many nodes a cluster needs in which nothing says otherwise, as many as the default has copies.
 const enoughNodes = 3
 
 // writeStatus tells the cluster's state by the pool's own word, and whether anything is left to wait for.
@@ -37,9 +37,28 @@ func (p *planner) writeStatus() {
 	s := engine.StatusOf(api.StorageGlusterFS, len(offline) > 0, slices.Concat(offline, p.whyDegraded()), set)
 	if p.ready() {
 		s.Health, s.GlusterFS, s.Capacity = sets.Health(p.speaker.report), p.glusterStatus(), p.capacity()
+		p.plan.Said = said(p)
 	}
 	p.plan.Status = s
 	p.plan.Settle(p.view)
+}
+
+// said is what the pool says of the glusterds of its nodes.
+func said(p *planner) serving.Said {
+	all := serving.Said{}
+	for _, n := range p.nodes {
+		var bricks []glusterd.Brick
+		if n.daemon == nil || n.leaving != "" || p.hosts[n.hostName()].ModeOf() != api.HostActive {
+			continue
+		}
+		for _, v := range p.volumes {
+			if v.declared != nil && v.pool != nil && v.pool.State == glusterd.VolumeStarted && !v.pool.Silent && !v.young() {
+				bricks = append(bricks, p.bricksOf(v, n)...)
+			}
+		}
+		all[n.daemon.Name] = serves.Of(n.daemon, p.peer(n), sets.NotOnline(bricks))
+	}
+	return all
 }
 
 // whyOffline says what keeps all data from being served.
@@ -147,9 +166,8 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 	case !p.ready() || n == p.speaker:
 	case x == nil && n.leaving == "":
 		because("node %s is not in the pool yet", n.name)
-	case x != nil && x.State != glusterd.PeerInCluster:
-		because("node %s is in the pool as %q: its glusterd has another pool configuration than the others; repair it "+
-			"before the pool can change", n.name, x.State)
+	case serves.Rejected(x) != "":
+		because("node %s %s", n.name, serves.Rejected(x))
 	case x != nil && !x.Connected:
 		because("node %s: its glusterd is disconnected from the pool", n.name)
 	}
@@ -165,31 +183,13 @@ func (p *planner) judgeNode(n *node, because func(string, ...any)) {
 
 func (p *planner) glusterStatus() *api.GlusterFSStatus {
 	r := p.speaker.report
-	s := &api.GlusterFSStatus{OpVersion: int32(r.OpVersion), Peers: int32(len(r.Peers) + 1), PeersConnected: 1, Volumes: int32(len(r.Pool.Volumes))}
+	s := &api.GlusterFSStatus{OpVersion: int32(r.OpVersion), Peers: int32(len(r.Peers) + 1), PeersConnected: 1}
 	for _, n := range p.nodes {
 		if n.report != nil && n.report.Version != "" && (s.Version == "" || sets.Older(n.report.Version, s.Version)) {
 			s.Version = n.report.Version
 		}
 	}
-	for _, x := range r.Peers {
-		if x.Connected {
-			s.PeersConnected++
-		}
-	}
-	for _, v := range r.Pool.Volumes {
-		most := int64(0)
-		for _, b := range v.Bricks {
-			s.Bricks++
-			if b.State == glusterd.BrickOnline {
-				s.BricksOnline++
-			}
-			if b.Heal != nil {
-				most = max(most, b.Heal.Pending)
-				s.SplitBrains = max(s.SplitBrains, b.Heal.SplitBrain)
-			}
-		}
-		s.Heals += most
-	}
+	sets.Count(r, s)
 	return s
 }
 

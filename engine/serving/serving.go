@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -41,6 +42,17 @@ func Changes(daemons []api.Daemon, said Said, now time.Time) (all []Change) {
 func same(a, b *api.DaemonService) bool {
 	return a == b || a != nil && b != nil && a.State == b.State && a.Reason == b.Reason && a.Message == b.Message &&
 		a.Next == b.Next && a.Since.Equal(&b.Since)
+}
+
+// Alone says whether two versions of a daemon differ in nothing but what is said of it.
+func Alone(was, is *api.Daemon) bool {
+	if same(was.Status.Service, is.Status.Service) {
+		return false
+	}
+	next := is.DeepCopy()
+	next.Status.Service = was.Status.Service
+	next.ResourceVersion, next.ManagedFields = was.ResourceVersion, was.ManagedFields
+	return equality.Semantic.DeepEqual(was, next)
 }
 
 // of is what is said of a daemon now. While the storage system does not answer, it is what it said last.

@@ -18,6 +18,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 )
 
 // Memory is an engine.Store in memory, and the API that administrators and agents use beside it. Like the API server it
@@ -229,6 +230,9 @@ func (m *Memory) changesOf(is, was Object) []engine.Change {
 			affected = append(affected, engine.ClusterOfResource(o))
 		}
 	case *api.Daemon:
+		if before, ok := was.(*api.Daemon); ok && serving.Alone(before, o) {
+			break
+		}
 		affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
 	case *api.Action:
 		if before, ok := was.(*api.Action); !engine.IsCommand(o) && (!ok || before.Status.State != o.Status.State) {

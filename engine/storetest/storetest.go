@@ -66,6 +66,7 @@ func Run(t *testing.T, b Backend) {
 		{"EqualWritesWriteNothing", testEqualWrites},
 		{"DaemonKeepsStatus", testDaemonKeepsStatus},
 		{"Memory", testMemory},
+		{"Service", testService},
 		{"Annotations", testAnnotations},
 		{"DaemonGone", testDaemonGone},
 		{"StaleNodeStatus", testStaleNodeStatus},

@@ -7,10 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 )
 
 func testEqualWrites(b *bench) {
@@ -87,6 +89,30 @@ func testDaemonKeepsStatus(b *bench) {
 	if d = b.daemon("m1"); d.Status.State != api.DaemonPrepared || d.Spec.State != api.WantRunning || d.Generation != 2 {
 		b.Errorf("daemon = %+v", d)
 	}
+}
+
+// testService: what is said of a daemon is written once, beside all that its agent reports, and taken back.
+func testService(b *bench) {
+	b.must(b.Store.PutDaemon(b.ctx, b.cluster, b.change("m1", api.WantRunning)))
+	d := b.daemon("m1")
+	d.Status = api.DaemonStatus{State: api.DaemonRunning, Message: "ready"}
+	b.must(b.World.UpdateStatus(b.ctx, d))
+	said := &api.DaemonService{
+		State: api.OutOfService, Reason: api.ReasonMarkedOut, Message: "out", Since: metav1.NewTime(time.Unix(1e9, 0)),
+	}
+	for _, want := range []*api.DaemonService{said, said, nil} {
+		before := b.daemon("m1")
+		b.must(b.Store.PutService(b.ctx, "default", serving.Change{Name: d.Name, Service: want}))
+		now := b.daemon("m1")
+		if !equality.Semantic.DeepEqual(now.Status.Service, want) || now.Status.Message != "ready" {
+			b.Errorf("daemon = %+v", now.Status)
+		}
+		alike := equality.Semantic.DeepEqual(before.Status.Service, want)
+		if alike != (now.ResourceVersion == before.ResourceVersion) || alike == serving.Alone(before, now) {
+			b.Errorf("written although it is the same: %v", now.ResourceVersion != before.ResourceVersion)
+		}
+	}
+	b.must(b.Store.PutService(b.ctx, "default", serving.Change{Name: "none", Service: said}))
 }
 
 // testDaemonGone: a daemon that was removed since it was looked at is not made anew by a change of it, and the next look makes one.

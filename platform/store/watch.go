@@ -14,6 +14,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/serving"
 )
 
 func kindOf(o client.Object) string {
@@ -133,7 +134,8 @@ func (s *Store) changes(was, is client.Object, gone bool) []engine.Change {
 			clusters = append(clusters, engine.ClusterOfResource(o))
 		}
 	case *api.Daemon:
-		if was == nil || gone || was.GetResourceVersion() != is.GetResourceVersion() {
+		before, _ := was.(*api.Daemon)
+		if was == nil || gone || was.GetResourceVersion() != is.GetResourceVersion() && !serving.Alone(before, o) {
 			clusters = append(clusters, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
 		}
 	case *api.Action:

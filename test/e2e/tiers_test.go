@@ -60,6 +60,7 @@ var tests = map[string]struct {
 	"TestCephByHand":       {full, 120},
 	"TestHostAddress":      {full, 100},
 	"TestHungMgr":          {full, 130},
+	"TestIdleDaemons":      {full, 400},
 	"TestLastWords":        {full, 120},
 	"TestSupportBundle":    {full, 70},
 	"TestServerAddress":    {full, 60},
