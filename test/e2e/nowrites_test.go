@@ -23,6 +23,7 @@ func TestNoWrites(t *testing.T) {
 		name string
 		do   func(*bed)
 	}{
+		{"commands", (*bed).commandsAreKnown},
 		{"flags", (*bed).paused},
 		{"quotas", (*bed).quotas},
 		{"full OSDs", (*bed).fullOSDs},
