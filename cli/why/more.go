@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -39,11 +40,15 @@ func (w *World) decision(object string) (Answer, bool) {
 	if d == nil {
 		return Answer{}, false
 	}
-	kind, _, _ := strings.Cut(d.Object, "/")
+	kind, name, _ := strings.Cut(d.Object, "/")
 	if !slices.Contains(things, kind) {
 		return Answer{}, false
 	}
-	return decided(join(upper(strings.Replace(d.Object, "/", " ", 1)), d.Message), d, of), true
+	a := decided(join(upper(kind)+" "+name, d.Message), d, of)
+	if kind == "flag" {
+		a.Next = sentence(health.UnsetAll([]string{name}))
+	}
+	return a, true
 }
 
 // daemonType answers for all daemons of a type, by the word that 'holdfast status' counts them with: osd.
