@@ -13,7 +13,7 @@ var cephCommands string
 
 // notHere are commands of modules that are not switched on here, and of later releases than the one that is tested.
 var notHere = []string{
-	"influx", "zabbix", "dashboard", "auth rotate", "auth wipe-rotating-service-keys", "fs rename", "adopt", "recover-mons",
+	"COMMAND", "auth get {entity}", "influx", "zabbix", "dashboard", "auth rotate", "auth wipe-rotating-service-keys", "fs rename", "adopt", "recover-mons",
 	"mirror-token", "shell", "-s",
 }
 
@@ -44,7 +44,7 @@ func (b *bed) commandsAreKnown() {
 		b.Errorf("%d commands are found: %q", len(lines), lines)
 	}
 	refused := b.holdfast(0, "ceph", "shell", "--", "bash", "-c",
-		"python3 -c \"$1\" <<<\"$2\"", "-", cephCommands, strings.Join(lines, "\n"))
+		"/usr/bin/python3 -c \"$1\" <<<\"$2\"", "-", cephCommands, strings.Join(lines, "\n"))
 	if got := strings.TrimSpace(refused); got != "osd unset pauserd" {
 		b.Errorf("Ceph does not know, or refuses, of %d commands:\n%s", len(lines), got)
 	}
