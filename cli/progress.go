@@ -196,7 +196,8 @@ func (s snapshot) lines() []line {
 // shows says whether a resource has a line: one that was applied, or that cannot be used as it is declared.
 func (s snapshot) shows(r api.Resource) bool {
 	object := engine.ResourceObject(r)
-	return s.applied != nil && s.applied.resources[object] || !s.beside(object) && (!meta.IsStatusConditionTrue(r.Common().Conditions, api.ConditionReady) || r.Common().Next != "")
+	well := meta.IsStatusConditionTrue(r.Common().Conditions, api.ConditionReady) && r.Common().Next == ""
+	return s.applied != nil && s.applied.resources[object] || !s.beside(object) && !well
 }
 
 // resourceLine says how a resource is.

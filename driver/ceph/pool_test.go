@@ -439,7 +439,8 @@ func TestPools_takeNoWrites(t *testing.T) {
 	f.byHand(t, "osd set", map[string]any{"key": "pauserd"})
 	f.settle(t)
 	s := f.pool().Status
-	if s.State != api.ResourceOffline || s.Reason != api.ReasonClientsPaused || !strings.Contains(s.Next, "'holdfast ceph osd unset pause'") {
+	if s.State != api.ResourceOffline || s.Reason != api.ReasonClientsPaused ||
+		!strings.Contains(s.Next, "'holdfast ceph osd unset pause'") {
 		t.Errorf("paused: %+v", s.ResourceStatus)
 	}
 	f.byHand(t, "osd unset", map[string]any{"key": "pauserd"})
@@ -457,7 +458,8 @@ func TestPools_nameTheNode(t *testing.T) {
 	f.pools = append(f.pools, *replicated("p", 3))
 	f.settle(t)
 	s := f.pool().Status
-	if s.State != api.ResourcePending || s.Reason != api.ReasonDependencyNotReady || !strings.Contains(s.Next, "'holdfast why node/n9'") {
+	if s.State != api.ResourcePending || s.Reason != api.ReasonDependencyNotReady ||
+		!strings.Contains(s.Next, "'holdfast why node/n9'") {
 		t.Errorf("%+v", s.ResourceStatus)
 	}
 }

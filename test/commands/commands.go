@@ -25,7 +25,8 @@ type Command struct {
 }
 
 // rooms are the directories whose texts people read.
-var rooms = []string{"action", "agent", "api", "cli", "control", "csi", "driver", "engine", "internal", "leader", "orch",
+var rooms = []string{"action", "agent", "api", "cli", "control", "csi", "driver", "engine", "internal",
+	"leader", "orch",
 	"platform", "propose"}
 
 // All are the commands that begin with a program's name, in the packages below root, each text once and sorted.
@@ -117,8 +118,10 @@ var (
 // examples are what names in capital letters stand for.
 var examples = map[string]string{
 	"FLAG": "noout", "PG": "1.0", "POOL": "web", "FS": "home", "CODE": "OSD_DOWN", "ID": "1", "N": "1", "osd.N": "osd.1",
-	"mon.N": "mon.a", "mon.NAME": "mon.a", "mds.NAME": "mds.a", "WHO": "osd.1", "OSD": "osd.1", "DEVICE": "dev", "RELEASE": "pacific",
-	"NAME": "n1", "HOST": "h1", "FILE": "f.yaml", "ENTITY": "client.a", "ADDRESS": "10.0.0.1", "KIND/NAME": "pool/web", "KIND": "pool",
+	"mon.N": "mon.a", "mon.NAME": "mon.a", "mds.NAME": "mds.a", "WHO": "osd.1", "OSD": "osd.1", "DEVICE": "dev",
+	"RELEASE": "pacific",
+	"NAME":    "n1", "HOST": "h1", "FILE": "f.yaml", "ENTITY": "client.a", "ADDRESS": "10.0.0.1",
+	"KIND/NAME": "pool/web", "KIND": "pool",
 }
 
 // Words are the words of a command, with an example for each name that it leaves open.

@@ -13,7 +13,8 @@ var cephCommands string
 
 // notHere are commands of modules that are not switched on here, and of later releases than the one that is tested.
 var notHere = []string{
-	"COMMAND", "auth get {entity}", "influx", "zabbix", "dashboard", "auth rotate", "auth wipe-rotating-service-keys", "fs rename", "adopt", "recover-mons",
+	"COMMAND", "auth get {entity}", "influx", "zabbix", "dashboard", "auth rotate",
+	"auth wipe-rotating-service-keys", "fs rename", "adopt", "recover-mons",
 	"mirror-token", "shell", "-s",
 }
 
@@ -36,7 +37,10 @@ func (b *bed) commandsAreKnown() {
 			words = words[:end]
 		}
 		line := strings.TrimPrefix(strings.Join(words, " "), "shell -- ceph ")
-		if !slices.ContainsFunc(notHere, func(begin string) bool { return line == begin || strings.HasPrefix(line, begin+" ") }) {
+		if !slices.ContainsFunc(notHere, func(begin string) bool {
+			return line == begin || strings.HasPrefix(line,
+				begin+" ")
+		}) {
 			lines = append(lines, real.Replace(line))
 		}
 	}
