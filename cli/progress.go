@@ -198,13 +198,15 @@ func (s snapshot) lines() []line {
 // shows says whether a resource has a line: one that was applied, or that cannot be used as it is declared.
 func (s snapshot) shows(r api.Resource) bool {
 	object := engine.ResourceObject(r)
-	return s.applied != nil && s.applied.resources[object] || !s.beside(object) && !meta.IsStatusConditionTrue(r.Common().Conditions, api.ConditionReady)
+	well := meta.IsStatusConditionTrue(r.Common().Conditions, api.ConditionReady) && r.Common().Next == ""
+	return s.applied != nil && s.applied.resources[object] || !s.beside(object) && !well
 }
 
 // resourceLine says how a resource is.
 func resourceLine(r api.Resource) line {
 	common := r.Common()
-	return line{engine.ResourceObject(r), "", string(cmp.Or(common.State, api.ResourcePending)), "", common.Message}
+	told := checkText(api.HealthCheck{Message: common.Message, Next: common.Next})
+	return line{engine.ResourceObject(r), "", string(cmp.Or(common.State, api.ResourcePending)), "", told}
 }
 
 // checkText is what is wrong, what it concerns, and the next step.

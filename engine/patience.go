@@ -34,7 +34,8 @@ func (o outages) patient(v *View, p *Plan, now time.Time) {
 		if left <= 0 {
 			continue
 		}
-		next.Common().State, next.Common().Message = was.Common().State, was.Common().Message
+		is, had := next.Common(), was.Common()
+		is.State, is.Reason, is.Message, is.Next = had.State, had.Reason, had.Message, had.Next
 		p.Recheck = cmp.Or(min(p.Recheck, left), left)
 	}
 	for object := range o {
@@ -47,8 +48,8 @@ func (o outages) patient(v *View, p *Plan, now time.Time) {
 // outOfReach says whether a plan tells for the first time that a resource cannot be used which could be.
 func outOfReach(was, next api.Resource) bool {
 	before := was.Common().State
-	if was.Common().ObservedGeneration != next.Common().ObservedGeneration {
-		return false // the state under an earlier spec says nothing of this one
+	if was.Common().ObservedGeneration != next.Common().ObservedGeneration || next.Common().Reason.NeedsPerson() {
+		return false // the state under an earlier spec says nothing of this one; what waits for a person does not pass
 	}
 	return next.Common().State == api.ResourceOffline && (before == api.ResourceOnline || before == api.ResourceDegraded) &&
 		!meta.IsStatusConditionPresentAndEqual(next.Common().Conditions, api.ResourcePresent, metav1.ConditionFalse)

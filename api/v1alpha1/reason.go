@@ -155,7 +155,8 @@ func (r Reason) NeedsPerson() bool {
 		ReasonCertificateEnded, ReasonCertificateRefused, ReasonServersNotTrusted,
 		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost,
 		ReasonQuorumAtRisk, ReasonChangedOutside, ReasonKeepsEnding, ReasonMarkedOut, ReasonZeroWeight, ReasonNotUsed,
-		ReasonFlagSet, ReasonFull, ReasonNotInQuorum, ReasonNotJoinable, ReasonPeerRejected:
+		ReasonFlagSet, ReasonFull, ReasonNotInQuorum, ReasonNotJoinable, ReasonPeerRejected,
+		ReasonClientsPaused, ReasonStorageFull, ReasonQuotaReached, ReasonForeignFinalizer, ReasonSecondPath:
 		return true
 	}
 	return false

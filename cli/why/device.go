@@ -10,7 +10,7 @@ import (
 
 // withDevice adds to the answer for a daemon that does not run what its host says of its devices: that one is there
 // by two paths, that one is not there, or why one cannot be used.
-func (w *World) withDevice(a Answer, d *api.Daemon) Answer {
+func withDevice(w *World, a Answer, d *api.Daemon) Answer {
 	i := slices.IndexFunc(w.Hosts, func(h api.Host) bool { return h.Name == d.Spec.Host })
 	if i < 0 || silent(&w.Hosts[i]) != nil || len(w.Hosts[i].Status.Devices) == 0 || d.DeletionTimestamp != nil {
 		return a
@@ -20,7 +20,7 @@ func (w *World) withDevice(a Answer, d *api.Daemon) Answer {
 		if x.Of != "" || slices.ContainsFunc(w.Hosts[i].Status.Devices, func(h api.Device) bool { return h.ID == x.ID }) {
 			continue
 		}
-		if trouble, is := w.missing(&w.Hosts[i], x.ID, runs); is {
+		if trouble, is := missing(&w.Hosts[i], x.ID, runs); is {
 			return answered(join(a.Text, trouble.Text), trouble.Next).because(trouble.Reason)
 		}
 	}
@@ -28,7 +28,7 @@ func (w *World) withDevice(a Answer, d *api.Daemon) Answer {
 }
 
 // missing says why a host does not have a device by its identity.
-func (w *World) missing(h *api.Host, id string, runs bool) (Answer, bool) {
+func missing(h *api.Host, id string, runs bool) (Answer, bool) {
 	var paths []string
 	for i := range h.Status.Devices {
 		if isPath(&h.Status.Devices[i], id) {

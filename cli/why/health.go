@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 )
 
-// check answers for a health check of Ceph, by its code in any letters, raised or not.
-func (w *World) check(object string) (Answer, bool) {
+// checkOfCode answers for a health check of Ceph, by its code in any letters, raised or not.
+func checkOfCode(w *World, object string) (Answer, bool) {
 	code := strings.ToUpper(strings.TrimPrefix(object, "check/"))
 	for i := range w.Statuses {
 		s := &w.Statuses[i]

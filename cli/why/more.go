@@ -8,16 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // more answers for what is no object of the API and yet has a name that people know: from 'holdfast status', or from
 // the storage system.
-func (w *World) more(object string) (Answer, bool) {
-	for _, answer := range []func(string) (Answer, bool){
-		w.plan, w.quorum, w.check, w.placementGroup, w.pool, w.decision, w.daemonType, w.clusterWord,
+func more(w *World, object string) (Answer, bool) {
+	for _, answer := range []func(*World, string) (Answer, bool){
+		planNamed, quorum, checkOfCode, placementGroup, poolInCeph, decisionNamed, daemonType, clusterWord,
 	} {
-		if a, known := answer(object); known {
+		if a, known := answer(w, object); known {
 			return a, true
 		}
 	}
@@ -27,8 +28,8 @@ func (w *World) more(object string) (Answer, bool) {
 // things are the kinds of decisions on what is there, though it is no object of the API.
 var things = []string{"flag", "rule", "crush", "mgr", "outside", "device", "config", "secret", "service", "check"}
 
-// decision answers for a thing that a report has decided on, with or without its kind.
-func (w *World) decision(object string) (Answer, bool) {
+// decisionNamed answers for a thing that a report has decided on, with or without its kind.
+func decisionNamed(w *World, object string) (Answer, bool) {
 	names := []string{object}
 	if !strings.Contains(object, "/") {
 		for _, kind := range things {
@@ -39,15 +40,19 @@ func (w *World) decision(object string) (Answer, bool) {
 	if d == nil {
 		return Answer{}, false
 	}
-	kind, _, _ := strings.Cut(d.Object, "/")
+	kind, name, _ := strings.Cut(d.Object, "/")
 	if !slices.Contains(things, kind) {
 		return Answer{}, false
 	}
-	return decided(join(upper(strings.Replace(d.Object, "/", " ", 1)), d.Message), d, of), true
+	a := decided(join(upper(kind)+" "+name, d.Message), d, of)
+	if kind == "flag" {
+		a.Next = sentence(health.UnsetAll([]string{name}))
+	}
+	return a, true
 }
 
 // daemonType answers for all daemons of a type, by the word that 'holdfast status' counts them with: osd.
-func (w *World) daemonType(object string) (Answer, bool) {
+func daemonType(w *World, object string) (Answer, bool) {
 	var bad []*api.Daemon
 	total := 0
 	for i := range w.Daemons {
@@ -55,7 +60,7 @@ func (w *World) daemonType(object string) (Answer, bool) {
 		if short, _, _ := strings.Cut(ShortName(d), "."); short != object && d.Spec.Type != object {
 			continue
 		}
-		if total++; !asWanted(d) || w.onSilent(d) {
+		if total++; !asWanted(d) || onSilent(w, d) {
 			bad = append(bad, d)
 		}
 	}
@@ -63,7 +68,8 @@ func (w *World) daemonType(object string) (Answer, bool) {
 	case total == 0:
 		return Answer{}, false
 	case len(bad) == 0:
-		return answered(fmt.Sprintf("%s of type %s are in their desired state.", words.Plural(total, "daemon"), object), ""), true
+		return answered(fmt.Sprintf("%s of type %s are in their desired state.", words.Plural(total, "daemon"),
+			object), ""), true
 	}
 	a := w.daemon(bad[0])
 	text := fmt.Sprintf("%d of %d daemons of type %s are not in their desired state", len(bad), total, object)
@@ -71,7 +77,7 @@ func (w *World) daemonType(object string) (Answer, bool) {
 }
 
 // clusterWord answers for a word that 'holdfast status' has of a cluster's state, such as HEALTH_WARN.
-func (w *World) clusterWord(object string) (Answer, bool) {
+func clusterWord(w *World, object string) (Answer, bool) {
 	for i := range w.Statuses {
 		s := &w.Statuses[i]
 		if object == "" || object != s.Status.Health && object != string(s.Status.Status) {

@@ -19,14 +19,14 @@ var (
 )
 
 // placementGroup answers for a placement group, by what is known of its pool and what Ceph says of it in its health.
-func (w *World) placementGroup(object string) (Answer, bool) {
+func placementGroup(w *World, object string) (Answer, bool) {
 	match := aPlacementGroup.FindStringSubmatch(object)
 	if match == nil {
 		return Answer{}, false
 	}
 	pg, query := match[1], fmt.Sprintf("its own state: 'holdfast ceph pg %s query'.", match[1])
-	said, check := w.saidOf(pg)
-	a, known := w.poolByID(match[2])
+	said, check := saidOf(w, pg)
+	a, known := poolByID(w, match[2])
 	switch {
 	case said != "" && known && a.Reason != "":
 		return answered(join(fmt.Sprintf("Ceph says of placement group %s: %s", pg, said), a.Text),
@@ -39,12 +39,13 @@ func (w *World) placementGroup(object string) (Answer, bool) {
 		return answered(join(fmt.Sprintf("Ceph's health says nothing of placement group %s", pg), a.Text),
 			strings.TrimSpace(a.Next+" "+upper(query))).because(a.Reason), true
 	}
-	return answered(fmt.Sprintf("No object declares the pool %s of placement group %s, and Ceph's health says nothing of "+
+	return answered(fmt.Sprintf("No object declares the pool %s of placement group %s, and Ceph's health says "+
+		"nothing of "+
 		"it.", match[2], pg), query), true
 }
 
 // saidOf is what a health check says of a placement group in its detail.
-func (w *World) saidOf(pg string) (string, *api.HealthCheck) {
+func saidOf(w *World, pg string) (string, *api.HealthCheck) {
 	for i := range w.Statuses {
 		for j := range w.Statuses[i].Status.Checks {
 			c := &w.Statuses[i].Status.Checks[j]
@@ -81,16 +82,16 @@ func partsOf(r api.Resource) (parts []part) {
 }
 
 // poolByID answers for a pool by Ceph's number.
-func (w *World) poolByID(number string) (Answer, bool) {
+func poolByID(w *World, number string) (Answer, bool) {
 	id, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
 		return Answer{}, false
 	}
-	return w.partOf(func(p part) bool { return p.id == id && id > 0 })
+	return partOf(w, func(p part) bool { return p.id == id && id > 0 })
 }
 
 // partOf answers for a pool in Ceph by the resource that it is, or is a part of.
-func (w *World) partOf(is func(part) bool) (Answer, bool) {
+func partOf(w *World, is func(part) bool) (Answer, bool) {
 	for _, r := range w.Resources {
 		for _, p := range partsOf(r) {
 			if !is(p) {
@@ -104,21 +105,22 @@ func (w *World) partOf(is func(part) bool) (Answer, bool) {
 	return Answer{}, false
 }
 
-// pool answers for a pool by Ceph's number, or by the name of one that is a part of something.
-func (w *World) pool(object string) (Answer, bool) {
+// poolInCeph answers for a pool by Ceph's number, or by the name of one that is a part of something.
+func poolInCeph(w *World, object string) (Answer, bool) {
 	if match := aPoolID.FindStringSubmatch(object); match != nil {
-		if a, known := w.poolByID(match[1]); known {
+		if a, known := poolByID(w, match[1]); known {
 			return a, true
 		}
 		if !strings.HasPrefix(object, "pool/") {
 			return Answer{}, false
 		}
 		return answered(fmt.Sprintf("No object declares a pool with the id %s.", match[1]),
-			"see its name with 'holdfast ceph osd pool ls detail'; to have Holdfast look after it, declare a Pool of its name."), true
+			"see its name with 'holdfast ceph osd pool ls detail'; to have Holdfast look after it, declare a Pool of "+
+				"its name."), true
 	}
 	match := aPoolName.FindStringSubmatch(object)
 	if match == nil {
 		return Answer{}, false
 	}
-	return w.partOf(func(p part) bool { return p.name == match[1] })
+	return partOf(w, func(p part) bool { return p.name == match[1] })
 }

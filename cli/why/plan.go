@@ -7,8 +7,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// plan answers for a Plan.
-func (w *World) plan(object string) (Answer, bool) {
+// planNamed answers for a Plan.
+func planNamed(w *World, object string) (Answer, bool) {
 	name := strings.TrimPrefix(object, "plan/")
 	for i := range w.Plans {
 		if w.Plans[i].Name == name {
@@ -20,7 +20,8 @@ func (w *World) plan(object string) (Answer, bool) {
 
 func planned(p *api.Plan) Answer {
 	again := "make another one: 'holdfast plan -f FILE'."
-	apply := fmt.Sprintf("see it with 'holdfast get plan %s -o jsonpath={.status.proposal.report}', and carry it out with 'holdfast "+
+	apply := fmt.Sprintf("see it with 'holdfast get plan %s -o jsonpath={.status.proposal.report}', and carry it "+
+		"out with 'holdfast "+
 		"apply --plan %s'.", p.Name, p.Name)
 	switch p.Status.State {
 	case api.PlanProposed:
@@ -46,5 +47,6 @@ func planned(p *api.Plan) Answer {
 			because(api.ReasonNotReady)
 	}
 	return answered(fmt.Sprintf("The leader has not answered plan %s yet.", p.Name),
-		"wait a moment; if it stays so, check with 'holdfast doctor' whether a server leads.").because(api.ReasonNotAnswering)
+		"wait a moment; if it stays so, check with 'holdfast doctor' whether a server "+
+			"leads.").because(api.ReasonNotAnswering)
 }

@@ -9,14 +9,14 @@ import (
 )
 
 // quorum answers for the mons of the clusters.
-func (w *World) quorum(object string) (Answer, bool) {
+func quorum(w *World, object string) (Answer, bool) {
 	if object != "quorum" && object != "mons" {
 		return Answer{}, false
 	}
 	var all []Answer
 	for i := range w.Statuses {
 		if s := &w.Statuses[i]; s.Status.Ceph != nil {
-			all = append(all, w.quorumOf(s))
+			all = append(all, quorumOf(w, s))
 		}
 	}
 	if len(all) == 0 {
@@ -27,7 +27,7 @@ func (w *World) quorum(object string) (Answer, bool) {
 }
 
 // quorumOf says which mons of a cluster are in the quorum.
-func (w *World) quorumOf(s *api.StorageStatus) Answer {
+func quorumOf(w *World, s *api.StorageStatus) Answer {
 	var in, out []string
 	for i := range w.Daemons {
 		d := &w.Daemons[i]
@@ -43,8 +43,10 @@ func (w *World) quorumOf(s *api.StorageStatus) Answer {
 	total := len(in) + len(out)
 	switch {
 	case s.Status.StaleSince != nil:
-		return answered(fmt.Sprintf("The mons of cluster %s have no quorum, or do not answer: Ceph has not answered since %s.",
-			s.Name, s.Status.StaleSince.UTC().Format("2006-01-02T15:04:05Z")), w.brokenMon(s.Name)).because(api.ReasonNotAnswering)
+		return answered(fmt.Sprintf("The mons of cluster %s have no quorum, or do not answer: Ceph has not answered "+
+			"since %s.",
+			s.Name, s.Status.StaleSince.UTC().Format("2006-01-02T15:04:05Z")), brokenMon(w,
+			s.Name)).because(api.ReasonNotAnswering)
 	case len(out) > 0:
 		text := fmt.Sprintf("%d of %d mons of cluster %s are in the quorum: %s; not in it: %s. It needs %d.",
 			len(in), total, s.Name, words.Few(in), words.Few(out), total/2+1)
@@ -54,14 +56,14 @@ func (w *World) quorumOf(s *api.StorageStatus) Answer {
 }
 
 // brokenMon is the next step where the mons have no quorum: the first that does not run.
-func (w *World) brokenMon(cluster string) string {
+func brokenMon(w *World, cluster string) string {
 	name := ""
 	for i := range w.Daemons {
 		d := &w.Daemons[i]
 		if d.Spec.Cluster != cluster || d.Spec.Type != "ceph-mon" {
 			continue
 		}
-		if !asWanted(d) || w.onSilent(d) {
+		if !asWanted(d) || onSilent(w, d) {
 			return fmt.Sprintf("run 'holdfast why %s'; when the hosts of most mons are gone for good, 'holdfast ceph "+
 				"recover-mons' makes a quorum of what is left.", ShortName(d))
 		}
@@ -74,6 +76,6 @@ func (w *World) brokenMon(cluster string) string {
 }
 
 // onSilent says whether the agent of a daemon's host is silent.
-func (w *World) onSilent(d *api.Daemon) bool {
+func onSilent(w *World, d *api.Daemon) bool {
 	return slices.ContainsFunc(w.Hosts, func(h api.Host) bool { return h.Name == d.Spec.Host && silent(&h) != nil })
 }

@@ -84,7 +84,7 @@ func (w *World) Explain(object string) (Answer, error) {
 	case len(found) > 1:
 		return Answer{}, &unknown{fmt.Sprintf("%s is ambiguous: %s", object, firstNames(found))}
 	}
-	if a, known := w.more(object); known {
+	if a, known := more(w, object); known {
 		return a, nil
 	}
 	// The engine may have decided on something that was never made.
@@ -120,7 +120,7 @@ func (w *World) subjects() []subject {
 	for i := range w.Daemons {
 		add("daemon", w.Daemons[i].Name, func() Answer {
 			d := &w.Daemons[i]
-			return w.withActions(w.withDevice(w.daemon(d), d), onDaemon(d))
+			return w.withActions(withDevice(w, w.daemon(d), d), onDaemon(d))
 		}, ShortName(&w.Daemons[i]))
 	}
 	for i := range w.Actions {

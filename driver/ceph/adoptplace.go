@@ -136,7 +136,8 @@ func (x *adopter) addressOf(d *ClusterDaemon, h *api.Host) string {
 			d.Label(), cmp.Or(d.Addrs, "nothing"), h.Name, strings.Join(h.Status.Addresses, ", "))
 	case d.Type == TypeMon && strings.ReplaceAll(d.Addrs, "/0", "") != (member{ID: d.ID, Host: h.Name, Address: address}).Addrs():
 		x.problem("cannot adopt: %s listens on %s, but Holdfast supports only the ports %s (v2) and %s (v1); enable v2 "+
-			"with 'holdfast ceph mon enable-msgr2', or replace a mon at other ports", d.Label(), d.Addrs, monset.PortV2, monset.PortV1)
+			"with 'holdfast ceph mon enable-msgr2', or replace a mon at other ports",
+			d.Label(), d.Addrs, monset.PortV2, monset.PortV1)
 	}
 	return address
 }

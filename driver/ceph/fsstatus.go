@@ -217,7 +217,7 @@ func ranksOf(p *planner, x *fsPlan) *writes.FS {
 			f.Failing = append(f.Failing, "mds."+seat.id)
 		}
 	}
-	f.ReadOnly = health.Named(p.seen.Checks, "MDS_HEALTH_READ_ONLY", f.Active)
+	f.ReadOnly = health.ReadOnly(p.seen.Checks, f.Active)
 	return f
 }
 

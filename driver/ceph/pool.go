@@ -27,7 +27,7 @@ type poolPlan struct {
 	size, minSize int
 	// domain is what holds at most one of them, and rule the CRUSH rule that sees to it.
 	domain, rule string
-	// refusals say why it cannot be as it is declared, waits what it waits for; next is what helps, where it waits for OSDs.
+	// refusals say why it cannot be as it is declared, waits what it waits for; next is what helps where OSDs come.
 	refusals, waits objections
 	next            writes.Coming
 }
@@ -235,8 +235,8 @@ func (p *planner) checkPool(x *poolPlan) {
 				"like that", x.have.Profile)
 	case p.poolsKnown() && p.ruleID(x.rule) >= 0 && !x.fits(p.seen.PoolFacts.Rules[p.ruleID(x.rule)]):
 		x.refuse(api.ReasonConflict,
-			"Ceph has a CRUSH rule %s with other steps than Holdfast's rule of that name: rename it with 'holdfast ceph osd crush "+
-				"rule rename'", x.rule)
+			"Ceph has a CRUSH rule %s with other steps than Holdfast's rule of that name: rename it with 'holdfast ceph "+
+				"osd crush rule rename'", x.rule)
 	case x.have == nil && x.Spec.FailureDomain == "" && p.poolsKnown() && p.osdsComing():
 		x.next = comingNext(p)
 		x.waits.wait(x.next.Reason, "the failure domain is chosen when all declared OSDs are up: %s", x.next.Message)
@@ -335,7 +335,8 @@ func (n *node) comes() bool { return n.toCome > 0 }
 func (p *planner) isComing(o *osd) bool {
 	in, known := p.seen.OSDs[o.id]
 	_, placed := p.seen.PoolFacts.Places[o.id]
-	return !o.leaving && !p.nowhere[o.host] && (!known || in.In && !in.Up || !placed) && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
+	absent := !known || in.In && !in.Up || !placed
+	return absent && !o.leaving && !p.nowhere[o.host] && !p.parting[daemonName(p.cluster.Name, "osd", strconv.Itoa(o.id))]
 }
 
 // comingNext says which OSDs are waited for, and what helps if they do not come by themselves.

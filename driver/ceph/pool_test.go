@@ -431,3 +431,35 @@ func TestPools_foreseen(t *testing.T) {
 		t.Errorf("of a new cluster: open %v, %d steps", got.Open, len(got.Steps))
 	}
 }
+
+// A pool that takes no writes says so itself, with the cause and what helps.
+func TestPools_takeNoWrites(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.settle(t)
+	f.byHand(t, "osd set", map[string]any{"key": "pauserd"})
+	f.settle(t)
+	s := f.pool().Status
+	if s.State != api.ResourceOffline || s.Reason != api.ReasonClientsPaused ||
+		!strings.Contains(s.Next, "'holdfast ceph osd unset pause'") {
+		t.Errorf("paused: %+v", s.ResourceStatus)
+	}
+	f.byHand(t, "osd unset", map[string]any{"key": "pauserd"})
+	f.settle(t)
+	if s := f.pool().Status; s.State != api.ResourceOnline || s.Reason != "" || s.Next != "" {
+		t.Errorf("afterwards: %+v", s.ResourceStatus)
+	}
+}
+
+// A pool that waits for the OSDs of a StorageNode without a host names it.
+func TestPools_nameTheNode(t *testing.T) {
+	f := poolsOn(3)
+	f.settle(t)
+	f.node(9, "wwn-90").Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "h9"}
+	f.pools = append(f.pools, *replicated("p", 3))
+	f.settle(t)
+	s := f.pool().Status
+	if s.State != api.ResourcePending || s.Reason != api.ReasonDependencyNotReady ||
+		!strings.Contains(s.Next, "'holdfast why node/n9'") {
+		t.Errorf("%+v", s.ResourceStatus)
+	}
+}

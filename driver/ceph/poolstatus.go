@@ -67,7 +67,9 @@ func (p *planner) poolState(x *poolPlan) writes.Word {
 	case x.lost != nil:
 		return word(api.ResourceOffline, cmp.Or(strings.Join(problems, "; "), x.lost.why))
 	case x.have == nil && len(problems) > 0:
-		return writes.Word{State: api.ResourcePending, Reason: x.next.Reason, Text: strings.Join(problems, "; "), Next: x.next.Next}
+		is := word(api.ResourcePending, strings.Join(problems, "; "))
+		is.Reason, is.Next = x.next.Reason, x.next.Next
+		return is
 	case !p.poolsKnown():
 		return word(api.ResourcePending, "Ceph does not answer yet")
 	case x.have == nil && p.cluster.ModeOf() == api.ClusterObserved:

@@ -137,10 +137,11 @@ func (b *bed) healthIsTold(t *testing.T) {
 	b.ceph("osd", "set", "noout")
 	b.awaitCheck("OSDMAP_FLAGS", true)
 	b.awaitCheck("OSD_NEARFULL", false)
-	if out := b.run("status"); !strings.Contains(out, "check/OSDMAP_FLAGS") || !strings.Contains(out, "holdfast ceph osd unset noout") {
+	const unset = "when the reason is over, run 'holdfast ceph osd unset noout'"
+	if out := b.run("status"); !strings.Contains(out, "check/OSDMAP_FLAGS") || !strings.Contains(out, unset) {
 		t.Errorf("the status does not have the next step:\n%s", out)
 	}
-	if out := b.run("why", "cluster/ceph"); !strings.Contains(out, "OSDMAP_FLAGS: when the reason is over, run 'holdfast ceph osd unset noout'") {
+	if out := b.run("why", "cluster/ceph"); !strings.Contains(out, "OSDMAP_FLAGS: "+unset) {
 		t.Errorf("why says:\n%s", out)
 	}
 	b.ceph("health", "mute", "OSDMAP_FLAGS", "1h")

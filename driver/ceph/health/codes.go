@@ -18,11 +18,11 @@ type Code struct {
 
 // NextUnknown is the next step for a check that the table does not have: it is of a newer Ceph, or of a
 // manager's module.
-const NextUnknown = "see what it names with 'holdfast ceph health detail'; to accept it for a week, run 'holdfast ceph " +
-	"health mute CODE 1w'"
+const NextUnknown = "see what it names with 'holdfast ceph health detail'; to accept it for a week, run " +
+	"'holdfast ceph health mute CODE 1w'"
 
-// codes are the checks of Ceph 16 to 20, as their mons, managers and modules name them, each once and sorted. (Ceph docs,
-// "Health checks" and "CephFS health messages".)
+// codes are the checks of Ceph 16 to 20, as their mons, managers and modules name them, each once and sorted.
+// (Ceph docs, "Health checks" and "CephFS health messages".)
 var codes = []Code{
 	{"ALERTS_SMTP_ERROR", "The module alerts cannot send mail.",
 		"check the mail server's settings: 'holdfast ceph config dump | grep alerts'"},
@@ -99,7 +99,7 @@ var codes = []Code{
 	{"CEPHADM_HOST_CHECK_FAILED", "A host does not meet what cephadm wants.",
 		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
-	{"CEPHADM_INVALID_CONFIG_OPTION", "cephadm was told of an option that Ceph does not have.",
+	{"CEPHADM_INVALID_CONFIG_OPTION", "cephadm was given an option that Ceph does not have.",
 		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
 	{"CEPHADM_PAUSED", "cephadm is paused.",

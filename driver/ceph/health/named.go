@@ -7,9 +7,12 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// Named are those of the daemons, such as mds.a, that a check names in its detail: 'mds.a(mds.0): …'.
-func Named(checks []api.HealthCheck, code string, daemons []string) (named []string) {
-	i := slices.IndexFunc(checks, func(c api.HealthCheck) bool { return c.Code == code })
+// readOnly are the codes of an MDS that serves read-only, of different releases.
+var readOnly = []string{"MDS_READ_ONLY", "MDS_HEALTH_READ_ONLY"}
+
+// ReadOnly are those of the MDS, such as mds.a, that serve read-only: 'mds.a(mds.0): MDS in read-only mode'.
+func ReadOnly(checks []api.HealthCheck, daemons []string) (named []string) {
+	i := slices.IndexFunc(checks, func(c api.HealthCheck) bool { return slices.Contains(readOnly, c.Code) })
 	if i < 0 {
 		return nil
 	}

@@ -58,7 +58,7 @@ func missing(c *Cluster, p *Pool) Word {
 			Next: "bring back the disks that were removed last; 'holdfast ceph pg dump_stuck inactive' lists what waits",
 		}
 	}
-	return Word{Reason: api.ReasonDataNotClean, Text: "Ceph makes or moves copies", Next: "wait; Ceph goes on by itself"}
+	return Word{Reason: api.ReasonDataNotClean, Text: "Ceph makes or moves copies", Next: "wait; it ends by itself"}
 }
 
 func areDown(n int) string {

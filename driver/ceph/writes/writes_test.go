@@ -20,7 +20,8 @@ func is(t *testing.T, name string, w Word, state api.ResourceState, reason api.R
 
 func pool(change ...func(*Cluster, *Pool)) (*Cluster, *Pool) {
 	c := &Cluster{}
-	p := &Pool{Name: "web", Declared: true, Copies: 3, MinSize: 2, Domain: "host", Room: 3, PGs: 32, Flags: []string{"hashpspool"}}
+	p := &Pool{Name: "web", Declared: true, Copies: 3, MinSize: 2, Domain: "host", Room: 3, PGs: 32,
+		Flags: []string{"hashpspool"}}
 	for _, f := range change {
 		f(c, p)
 	}
@@ -50,7 +51,8 @@ func TestJudgePool(t *testing.T) {
 			c.Fill("osd.1", Fullness([]string{"nearfull"}))
 			p.Flags = append(p.Flags, "nearfull")
 		}, api.ResourceOnline, api.ReasonStorageNearFull, "'holdfast ceph osd df'"},
-		{"quota reached", func(_ *Cluster, p *Pool) { p.Flags = append(p.Flags, "full", "full_quota") }, api.ResourceDegraded,
+		{"quota reached", func(_ *Cluster, p *Pool) { p.Flags = append(p.Flags, "full", "full_quota") },
+			api.ResourceDegraded,
 			api.ReasonQuotaReached, "raise spec.quota"},
 		{"quota reached, by hand", func(_ *Cluster, p *Pool) { p.Flags, p.Declared = []string{"full_quota"}, false },
 			api.ResourceDegraded, api.ReasonQuotaReached, "'holdfast ceph osd pool set-quota web max_bytes 0'"},
@@ -103,7 +105,8 @@ func TestJudgePool_missing(t *testing.T) {
 			api.ReasonStorageFull, "'holdfast ceph osd df'"},
 		{"incomplete", func(*Cluster, *Pool) {}, "incomplete", api.ResourceOffline, api.ReasonDataUnavailable,
 			"'holdfast ceph pg dump_stuck inactive'"},
-		{"moving", func(*Cluster, *Pool) {}, "active+remapped+backfilling", api.ResourceDegraded, api.ReasonDataNotClean, "wait"},
+		{"moving", func(*Cluster, *Pool) {}, "active+remapped+backfilling", api.ResourceDegraded,
+			api.ReasonDataNotClean, "wait"},
 	} {
 		w := JudgePool(pool(tt.change, func(_ *Cluster, p *Pool) { p.Unclean = map[string]int{tt.state: 3} }))
 		is(t, tt.name, w, tt.is, tt.reason, tt.next)
@@ -115,7 +118,8 @@ func TestPlacing(t *testing.T) {
 	few := func(_ *Cluster, p *Pool) { p.Room, p.Declared, p.Name = 3, false, "hand"; p.Copies = 4 }
 	c, p := pool(few)
 	_, other := pool()
-	if got := Placing(c, []*Pool{other, p}); !strings.Contains(got, "pool hand: ") || !strings.Contains(got, "'holdfast ceph osd pool set hand size 3'") {
+	if got := Placing(c, []*Pool{other, p}); !strings.Contains(got, "pool hand: ") || !strings.Contains(got,
+		"'holdfast ceph osd pool set hand size 3'") {
 		t.Errorf("%q", got)
 	}
 	c.Down = []string{"osd.1"}
@@ -139,7 +143,8 @@ func TestComing(t *testing.T) {
 		{OSDComing("osd.3", "h3", true), api.ReasonHostNotActive, "'holdfast host maintenance exit h3'"},
 		{OSDComing("osd.3", "h3", false), api.ReasonStarting, "'holdfast why osd.3'"},
 	} {
-		if tt.got.Reason != tt.reason || !strings.Contains(tt.got.Next, tt.next) || strings.Contains(tt.got.Message, "host waits") {
+		if tt.got.Reason != tt.reason || !strings.Contains(tt.got.Next, tt.next) || strings.Contains(tt.got.Message,
+			"host waits") {
 			t.Errorf("%+v, want %s, %s", tt.got, tt.reason, tt.next)
 		}
 	}
@@ -186,7 +191,8 @@ func TestJudgeStore(t *testing.T) {
 		reason api.Reason
 	}{
 		{"well", Store{Up: 2, All: 2}, api.ResourceOnline, ""},
-		{"some", Store{Up: 1, All: 2, Silent: silent, Failing: []string{"rgw.s3-a"}}, api.ResourceDegraded, api.ReasonNotServed},
+		{"some", Store{Up: 1, All: 2, Silent: silent, Failing: []string{"rgw.s3-a"}}, api.ResourceDegraded,
+			api.ReasonNotServed},
 		{"none", Store{All: 1, Silent: silent, Failing: []string{"rgw.s3-a"}}, api.ResourceOffline, api.ReasonNotServed},
 		{"being made", Store{All: 1, Fresh: true, Silent: silent, Failing: []string{"rgw.s3-a"}}, api.ResourceCreating,
 			api.ReasonNotServed},
