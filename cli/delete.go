@@ -172,7 +172,7 @@ func (g *globals) named(args []string, files kube.Files, selector string) ([]obj
 	}
 	var objects []object
 	for _, u := range found {
-		objects = append(objects, object{u, "command line"})
+		objects = append(objects, object{Unstructured: u, source: "command line"})
 	}
 	return objects, nil
 }

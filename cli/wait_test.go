@@ -63,7 +63,7 @@ func TestWaitGone(t *testing.T) {
 				u.SetName("c")
 				live := u.DeepCopy()
 				live.SetUID("1")
-				of := target{object: object{u, "test"}, live: live}
+				of := target{object: object{Unstructured: u, source: "test"}, live: live}
 				err := waitGone(t.Context(), &getAnswers{list: tt.answers}, of, &gone.Teller{}, time.Minute)
 				code, text := exitOK, ""
 				var coded *exitError
@@ -108,7 +108,7 @@ func TestApply_waitsForAllClusters(t *testing.T) {
 		u.SetKind("StorageCluster")
 		u.SetNamespace("several")
 		u.SetName(name)
-		objects = append(objects, object{u, "test"})
+		objects = append(objects, object{Unstructured: u, source: "test"})
 	}
 	if err := g.waitReady(ctx, p, objects, applyOptions{timeout: time.Hour}, newPrinter(out, "")); err == nil || ctx.Err() != context.Canceled {
 		t.Errorf("nothing was told of the second while the first was waited for: %v\n%s", err, out.String())
@@ -123,7 +123,7 @@ func TestApply_waitsForNoCluster(t *testing.T) {
 	u.SetNamespace("nowhere")
 	u.SetName("v")
 	g := &globals{kubeconfig: p.kubeconfig, namespace: "nowhere", streams: streams{out: &strings.Builder{}}}
-	err := g.waitReady(t.Context(), p, []object{{u, "test"}}, applyOptions{timeout: time.Hour}, newPrinter(&strings.Builder{}, ""))
+	err := g.waitReady(t.Context(), p, []object{{Unstructured: u, source: "test"}}, applyOptions{timeout: time.Hour}, newPrinter(&strings.Builder{}, ""))
 	var coded *exitError
 	if !errors.As(err, &coded) || coded.code != exitRefused || !strings.Contains(err.Error(), "storagecluster/typo does not exist in namespace nowhere") {
 		t.Errorf("%v", err)

@@ -21,7 +21,8 @@ func condition(kind, status, message string) any {
 
 func TestData(t *testing.T) {
 	for policy, want := range map[string]string{
-		"Retain": "; its data is kept (deletionPolicy Retain)", "Wipe": "; its data is destroyed (deletionPolicy Wipe)", "": "",
+		"Retain": "; its data is kept (deletionPolicy Retain)",
+		"Wipe":   "; its data is destroyed (deletionPolicy Wipe)", "": "",
 	} {
 		if got := Data(object(policy)); got != want {
 			t.Errorf("%s: %s", policy, got)
@@ -43,7 +44,8 @@ func TestTell(t *testing.T) {
 	} {
 		teller.Tell(u, start.Add(time.Duration(2*i)*time.Second))
 	}
-	want := "waiting until pool/a is gone: a client has it mounted for 3s\nwaiting until pool/a is gone: two daemons stop\n" +
+	want := "waiting until pool/a is gone: a client has it mounted for 3s\n" +
+		"waiting until pool/a is gone: two daemons stop\n" +
 		"waiting until pool/a is gone: its finalizers [holdfast.io/cluster] are there\n"
 	if out.String() != want {
 		t.Error(out.String())
