@@ -209,7 +209,7 @@ func (p *printer) showAction(a *api.Action) {
 		p.emit(map[string]any{"action": a.Name, "status": a.Status, "seconds": p.seconds()})
 	case p.json:
 	case p.screen != nil:
-		p.draw(p.with(clusterPicture{name, rows}))
+		p.screen.Draw(p.with(clusterPicture{name, rows}))
 	default:
 		for i, row := range rows {
 			p.tell(fmt.Sprintf("%s/%d", name, i), row)

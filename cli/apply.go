@@ -257,7 +257,7 @@ func explain(o object, err error) error {
 		return &exitError{exitRefused, fmt.Errorf("%s (%s): the server does not know apiVersion %s: use %s for "+
 			"Holdfast's kinds", o, o.source, o.GetAPIVersion(), api.GroupVersion)}
 	}
-	return fmt.Errorf("%s (%s): %w", o, o.source, &plainError{err})
+	return fmt.Errorf("%s (%s%s): %w", o, o.source, o.linesOf(err), &plainError{err})
 }
 
 // plainError leaves out of the server's words what helps nobody to mend the object.

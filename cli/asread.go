@@ -27,7 +27,7 @@ func (o object) asRead() object {
 	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
-	return object{u, o.source}
+	return object{u, o.source, o.file}
 }
 
 // wasRead says whether a document was read from the server, and not written by hand.

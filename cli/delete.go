@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/gone"
 	"github.com/holdfast-storage/holdfast/cli/kube"
 	"github.com/holdfast-storage/holdfast/propose/plans"
 )
@@ -38,6 +39,7 @@ func newDelete(g *globals) *cobra.Command {
 now, such as of a node with the last good copy of some data, is refused with exit code 3, and
 nothing is changed.
 
+While it waits, it says what the deletion waits for, and in the end what became of the data.
 Deleting a StorageCluster stops its daemons. Its data stays on the devices unless
 spec.deletionPolicy is Wipe. Then you have to name the plan: 'holdfast plan --delete
 storagecluster/NAME'.`,
@@ -170,7 +172,7 @@ func (g *globals) named(args []string, files kube.Files, selector string) ([]obj
 	}
 	var objects []object
 	for _, u := range found {
-		objects = append(objects, object{u, "command line"})
+		objects = append(objects, object{Unstructured: u, source: "command line"})
 	}
 	return objects, nil
 }
@@ -184,11 +186,12 @@ func (g *globals) deleteOne(ctx context.Context, w *writer, t target, opts delet
 		return explain(t.object, err)
 	}
 	if opts.wait {
-		if err := waitGone(ctx, w.client, t, opts.timeout); err != nil {
+		if err := waitGone(ctx, w.client, t, &gone.Teller{Out: g.err, Name: t.String(), Since: time.Now()},
+			opts.timeout); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(g.out, "%s deleted\n", t)
+	fmt.Fprintf(g.out, "%s deleted%s\n", t, gone.Data(t.live))
 	return nil
 }
 
@@ -244,7 +247,7 @@ func clusterMode(u *unstructured.Unstructured) api.ClusterMode {
 
 // waitGone returns when the very object that was deleted is no longer there. That the server cannot be asked for a while ends
 // nothing.
-func waitGone(ctx context.Context, c client.Client, t target, timeout time.Duration) error {
+func waitGone(ctx context.Context, c client.Client, t target, teller *gone.Teller, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var last error
@@ -262,6 +265,9 @@ func waitGone(ctx context.Context, c client.Client, t target, timeout time.Durat
 				t, clusterMode(current))}
 		case ctx.Err() == nil:
 			last = err
+		}
+		if err == nil {
+			teller.Tell(current, time.Now())
 		}
 		select {
 		case <-ctx.Done():

@@ -129,5 +129,5 @@ func declared(a *api.Action) object {
 	for _, unsaid := range [][]string{{"status"}, {"metadata", "creationTimestamp"}, {"spec", "timeout"}, {"spec", "expiresAfter"}} {
 		unstructured.RemoveNestedField(u.Object, unsaid...)
 	}
-	return object{u, "command line"}
+	return object{Unstructured: u, source: "command line"}
 }

@@ -145,7 +145,7 @@ func TestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.must(t, exitOK, "", []string{"version"}, "Client version: ", "Platform: linux/",
-		"Agent version: 9.9.9 (versionsof-1)")
+		"Server version: dev (API of Kubernetes v1.", "Agent version: 9.9.9 (versionsof-1)")
 	p.must(t, exitOK, "", []string{"version", "-o", "json"}, `"agents": {`)
 	p.must(t, exitFailed, "", []string{"version", "-o", "xml"}, "use json")
 	if out := p.must(t, exitOK, "", []string{"version", "--client"}); strings.Contains(out, "Agent") {

@@ -61,7 +61,7 @@ func TestWait_laterRun(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			o := applyOptions{timeout: time.Minute}
-			ended <- g.waitReady(t.Context(), p, []object{{u, "test"}}, o, newPrinter(g.out, ""))
+			ended <- g.waitReady(t.Context(), p, []object{{Unstructured: u, source: "test"}}, o, newPrinter(g.out, ""))
 		}()
 		return ended
 	}

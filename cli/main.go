@@ -123,7 +123,7 @@ On a new machine:
 		newHost(g), newAction(g), newDaemon(g), newVolume(g), newRecreate(g), newApply(g), newDelete(g), newGet(g),
 		newStatus(g), newOrchestrate(g), newWhy(g), newPlan(g), newCeph(g),
 		csi.New(csi.Home{Log: func() *slog.Logger { return newLog(g) }, REST: g.clusterConfig}),
-		versions.Command(impatient(g), g.out, g.err),
+		versions.Command(versions.Home{Connect: impatient(g), REST: g.readConfig, Out: g.out, Err: g.err}),
 	)
 	addBelow(root, g)
 	checkArgs(root)

@@ -12,17 +12,29 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/kube"
+	"github.com/holdfast-storage/holdfast/cli/lines"
 )
 
 // object is one document of a manifest, with where it was found for error messages.
 type object struct {
 	*unstructured.Unstructured
 	source string
+	// file is the text that it is in, for the lines of its fields.
+	file []byte
 }
 
 // String names the object as people write it: storagecluster/ceph.
 func (o object) String() string {
 	return strings.ToLower(o.GetKind()) + "/" + o.GetName()
+}
+
+// linesOf names the lines of the fields that an error is about.
+func (o object) linesOf(err error) string {
+	if len(o.file) == 0 {
+		return ""
+	}
+	at := lines.Place{Data: o.file, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+	return at.Text(err)
 }
 
 // readManifests reads all documents of the files, and tells of all that are wrong. Objects without a
@@ -75,7 +87,7 @@ func parseManifest(data []byte, file, namespace string) ([]object, error) {
 		if len(u.Object) == 0 {
 			continue
 		}
-		for _, o := range membersOf(object{&u, source}) {
+		for _, o := range membersOf(object{&u, source, data}) {
 			if err := checkDocument(o); err != nil {
 				faults = append(faults, err)
 				continue
@@ -114,7 +126,7 @@ func membersOf(o object) []object {
 			u.SetKind(kind)
 			u.SetAPIVersion(o.GetAPIVersion())
 		}
-		all = append(all, object{u, fmt.Sprintf("%s, item %d", o.source, i+1)})
+		all = append(all, object{u, fmt.Sprintf("%s, item %d", o.source, i+1), o.file})
 	}
 	return all
 }

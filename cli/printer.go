@@ -4,18 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-
-	"github.com/mattn/go-isatty"
-	"golang.org/x/term"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/screen"
 	"github.com/holdfast-storage/holdfast/cli/why"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -25,15 +21,13 @@ import (
 type printer struct {
 	out io.Writer
 	// screen is the terminal itself that a picture is drawn on; nil elsewhere.
-	screen *os.File
+	screen *screen.Terminal
 	json   bool
 	// several is set where several actions are told of, each with its name.
 	several bool
 	start   time.Time
 	// told is what was last said of each object, so that plain lines say only what is new.
 	told map[string]string
-	// drawn is the number of terminal rows of the picture that is there now.
-	drawn int
 
 	// mu guards what is told of several at one time.
 	mu sync.Mutex
@@ -43,8 +37,8 @@ type printer struct {
 
 func newPrinter(out io.Writer, output string) *printer {
 	p := &printer{out: out, json: output == "json", start: time.Now(), told: map[string]string{}}
-	if f, ok := words.Unwrap(out).(*os.File); ok && !p.json && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd()) {
-		p.screen = f
+	if !p.json {
+		p.screen = screen.Of(out)
 	}
 	return p
 }
@@ -72,7 +66,7 @@ func (p *printer) show(name string, s snapshot) {
 	case p.json:
 		p.showJSON(name, s)
 	case p.screen != nil:
-		p.draw(p.with(clusterPicture{name, picture(name, s, time.Since(p.start))}))
+		p.screen.Draw(p.with(clusterPicture{name, picture(name, s, time.Since(p.start))}))
 	default:
 		p.showChanges(name, s)
 	}
@@ -201,10 +195,18 @@ func picture(name string, s snapshot, elapsed time.Duration) []string {
 	if counts := s.counts(); counts != "" {
 		rows = append(rows, "  "+counts)
 	}
+	if s.Status != nil && screen.Numbers(&s.Status.Status) != "" {
+		rows = append(rows, "  "+screen.Numbers(&s.Status.Status))
+	}
 	if actions := s.actionsText(); actions != "" {
 		rows = append(rows, "  "+actions)
 	}
 	lines := s.lines()
+	rank := func(l line) int { return screen.Rank(l.mark(), l.State) }
+	slices.SortStableFunc(lines, func(a, b line) int { return rank(a) - rank(b) })
+	if len(s.Daemons) > screen.Many { // the counts have those that are as desired
+		lines = slices.DeleteFunc(lines, func(l line) bool { return l.Host != "" && l.mark() == "✓" })
+	}
 	var wo, wh int
 	for _, l := range lines {
 		wo, wh = max(wo, len(l.Object)), max(wh, len(l.Host))
@@ -234,46 +236,14 @@ func (l line) mark() string {
 	return "…"
 }
 
-// draw puts the rows in the place of those drawn before.
-func (p *printer) draw(rows []string) {
-	width, height := p.size()
-	if len(rows) > height-1 {
-		rows = append(rows[:height-2], "  …")
+// print prints rows once.
+func (p *printer) print(rows []string) {
+	if p.screen == nil {
+		fmt.Fprintln(p.out, strings.Join(screen.Fit(rows, 0), "\n"))
+		return
 	}
-	var b strings.Builder
-	if p.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", p.drawn)
-	}
-	for _, row := range rows {
-		b.WriteString(cut(row, width) + "\x1b[K\n")
-	}
-	b.WriteString("\x1b[J")
-	io.WriteString(p.screen, b.String()) //nolint:errcheck // a terminal that is gone needs no picture
-	p.drawn = len(rows)
-}
-
-func (p *printer) size() (width, height int) {
-	if w, h, err := term.GetSize(int(p.screen.Fd())); err == nil && w > 0 && h > 2 {
-		return w, h
-	}
-	return 80, 24
-}
-
-// cut makes a row of one terminal line. A message may hold what a daemon wrote, and nothing of that may move the cursor.
-func cut(row string, width int) string {
-	row = printable(row)
-	if runes := []rune(row); len(runes) > width {
-		return string(runes[:width-1]) + "…"
-	}
-	return row
+	p.screen.Print(rows)
 }
 
 // printable makes one line of a text: a space stands in the place of each control character.
-func printable(text string) string {
-	return words.Visible(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text))
-}
+func printable(text string) string { return screen.Plain(text) }

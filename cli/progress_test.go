@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/screen"
 )
 
 func testSnapshot(generation, observed int64, conditions ...metav1.Condition) snapshot {
@@ -274,8 +275,14 @@ func TestPicture_fitsTheTerminal(t *testing.T) {
 	if len(rows) != 2 {
 		t.Fatalf("got %d rows, want 2: %q", len(rows), rows)
 	}
-	if got := cut(rows[1], 80); len([]rune(got)) != 80 {
-		t.Errorf("row has %d columns, want 80", len([]rune(got)))
+	fitted := screen.Fit(rows, 80)
+	for _, row := range fitted {
+		if n := len([]rune(row)); n > 80 {
+			t.Errorf("row has %d columns, and the terminal 80", n)
+		}
+	}
+	if n := strings.Count(strings.Join(fitted, ""), "x"); n != 300 {
+		t.Errorf("of a message of 300 letters %d are there", n)
 	}
 }
 
@@ -307,8 +314,29 @@ func TestPicture_counts(t *testing.T) {
 	}
 }
 
-func TestCut_leavesTheCursorAlone(t *testing.T) {
-	if got := cut("osd.0: a\n\x1b[2Jb", 80); got != "osd.0: a  [2Jb" {
+// TestPicture_many: of many daemons those have rows that are not as desired, and they come first of all.
+func TestPicture_many(t *testing.T) {
+	s := testSnapshot(1, 1)
+	for i := range 40 {
+		state := api.DaemonRunning
+		if i == 38 {
+			state = api.DaemonBackOff
+		}
+		d := api.Daemon{Spec: api.DaemonSpec{Type: "ceph-osd", ID: fmt.Sprint(i), Host: "h1"}}
+		d.Status.State, d.Status.ObservedGeneration = state, 1
+		s.Daemons = append(s.Daemons, d)
+	}
+	if rows := picture("ceph", s, 0); len(rows) != 2 || !strings.HasPrefix(rows[1], "  ✗ osd.38") {
+		t.Errorf("%q", rows)
+	}
+	s.Daemons = s.Daemons[20:]
+	if rows := picture("ceph", s, 0); len(rows) != 21 || !strings.HasPrefix(rows[1], "  ✗ osd.38") {
+		t.Errorf("%q", rows)
+	}
+}
+
+func TestFit_leavesTheCursorAlone(t *testing.T) {
+	if got := screen.Fit([]string{"osd.0: a\n\x1b[2Jb"}, 80)[0]; got != "osd.0: a  [2Jb" {
 		t.Errorf("%q", got)
 	}
 }

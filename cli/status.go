@@ -64,9 +64,7 @@ func (g *globals) status(ctx context.Context, args []string, watch bool, output 
 			continue
 		}
 		rows := picture(key.Name, s, sinceCreation(s))
-		for _, row := range rows {
-			fmt.Fprintln(g.out, printable(row))
-		}
+		p.print(rows)
 	}
 	return nil
 }
@@ -127,7 +125,7 @@ func (g *globals) watchStatus(ctx context.Context, keys []types.NamespacedName, 
 			rows = append(rows, picture(key.Name, s, sinceCreation(s))...)
 		}
 		if p.screen != nil {
-			p.draw(rows)
+			p.screen.Draw(rows)
 		}
 		select {
 		case <-w.changed:

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/gone"
 )
 
 // getAnswers is a client whose Gets are answered one after the other, the last one for ever. An answer is a UID or an error.
@@ -40,16 +41,16 @@ func (a *getAnswers) Get(_ context.Context, _ client.ObjectKey, o client.Object,
 
 func TestWaitGone(t *testing.T) {
 	kind := schema.GroupResource{Group: "holdfast.io", Resource: "storageclusters"}
-	gone, away := apierrors.NewNotFound(kind, "c"), apierrors.NewInternalError(errors.New("etcd is away"))
+	none, away := apierrors.NewNotFound(kind, "c"), apierrors.NewInternalError(errors.New("etcd is away"))
 	tests := []struct {
 		name    string
 		answers []any
 		code    int
 		says    string
 	}{
-		{"gone", []any{"1", "1", gone}, exitOK, ""},
+		{"gone", []any{"1", "1", none}, exitOK, ""},
 		{"another of its name", []any{"1", "2"}, exitOK, ""},
-		{"the server is away for a moment", []any{"1", away, away, "1", gone}, exitOK, ""},
+		{"the server is away for a moment", []any{"1", away, away, "1", none}, exitOK, ""},
 		{"the server stays away", []any{"1", away}, exitTimeout, "cannot tell whether "},
 		{"it stays", []any{"1"}, exitTimeout, "is not gone after 1m0s"},
 		{"it may not be looked at", []any{apierrors.NewForbidden(kind, "c", nil)}, exitFailed, "forbidden"},
@@ -62,7 +63,8 @@ func TestWaitGone(t *testing.T) {
 				u.SetName("c")
 				live := u.DeepCopy()
 				live.SetUID("1")
-				err := waitGone(t.Context(), &getAnswers{list: tt.answers}, target{object: object{u, "test"}, live: live}, time.Minute)
+				of := target{object: object{Unstructured: u, source: "test"}, live: live}
+				err := waitGone(t.Context(), &getAnswers{list: tt.answers}, of, &gone.Teller{}, time.Minute)
 				code, text := exitOK, ""
 				var coded *exitError
 				switch {
@@ -106,7 +108,7 @@ func TestApply_waitsForAllClusters(t *testing.T) {
 		u.SetKind("StorageCluster")
 		u.SetNamespace("several")
 		u.SetName(name)
-		objects = append(objects, object{u, "test"})
+		objects = append(objects, object{Unstructured: u, source: "test"})
 	}
 	if err := g.waitReady(ctx, p, objects, applyOptions{timeout: time.Hour}, newPrinter(out, "")); err == nil || ctx.Err() != context.Canceled {
 		t.Errorf("nothing was told of the second while the first was waited for: %v\n%s", err, out.String())
@@ -121,7 +123,7 @@ func TestApply_waitsForNoCluster(t *testing.T) {
 	u.SetNamespace("nowhere")
 	u.SetName("v")
 	g := &globals{kubeconfig: p.kubeconfig, namespace: "nowhere", streams: streams{out: &strings.Builder{}}}
-	err := g.waitReady(t.Context(), p, []object{{u, "test"}}, applyOptions{timeout: time.Hour}, newPrinter(&strings.Builder{}, ""))
+	err := g.waitReady(t.Context(), p, []object{{Unstructured: u, source: "test"}}, applyOptions{timeout: time.Hour}, newPrinter(&strings.Builder{}, ""))
 	var coded *exitError
 	if !errors.As(err, &coded) || coded.code != exitRefused || !strings.Contains(err.Error(), "storagecluster/typo does not exist in namespace nowhere") {
 		t.Errorf("%v", err)
