@@ -120,7 +120,7 @@ type OSD struct {
 	// Noout is set when the mons do not mark the OSD out, by its own flag.
 	Noout bool
 	// State are the words of its state, its own flags among them.
-	State []string
+	State string
 	// Fullness is nearfull, backfillfull or full; empty where there is room.
 	Fullness string
 }
@@ -255,7 +255,7 @@ func (m *osdMap) fill(o *Observation) {
 		}
 		o.OSDs[d.ID] = OSD{
 			UUID: d.UUID, Up: d.Up != 0, In: d.In != 0, DownAt: d.DownAt, Noout: slices.Contains(d.State, "noout"),
-			Address: drift.IPOf(d.Address), Fullness: writes.Fullness(d.State), State: d.State,
+			Address: drift.IPOf(d.Address), Fullness: writes.Fullness(d.State), State: strings.Join(d.State, " "),
 		}
 	}
 	for _, x := range m.More {

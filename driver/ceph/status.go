@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -311,7 +312,7 @@ func said(p *planner) serving.Said {
 	f := &serves.Facts{
 		Now: p.now, Fresh: p.waits.DaemonFresh, Monmap: o.Monmap, Quorum: o.Quorum, Mute: o.Mute,
 		ActiveMgr: o.ActiveMgr, Mgrs: o.Mgrs, Flags: o.Found.Flags, OSDs: map[int]serves.OSD{},
-		Unanswered: func(d *api.Daemon) string { return unanswered(o, d) },
+		Unanswered: func(d *api.Daemon) string { return mute(o, d) },
 	}
 	if o.MgrAvailable && p.now.Sub(o.MgrSince.Time) > f.Fresh {
 		f.Listed = o.Listed
@@ -353,7 +354,7 @@ func saidOfMDS(f *serves.Facts, facts *FSFacts) {
 func saidOSD(p *planner, d *api.Daemon, id int) serves.OSD {
 	seen, at := p.seen.OSDs[id], p.seen.Crush[label(d)]
 	o := serves.OSD{
-		Up: seen.Up, In: seen.In, State: seen.State, Placed: len(at.In) > 0,
+		Up: seen.Up, In: seen.In, State: strings.Fields(seen.State), Placed: len(at.In) > 0,
 		Place:  Place{Class: at.Class, Weight: at.Weight, Buckets: at.In},
 		Leaves: p.parting[d.Name] || p.closed(d.Spec.Host) || drains(d),
 	}
@@ -367,8 +368,8 @@ func saidOSD(p *planner, d *api.Daemon, id int) serves.OSD {
 	return o
 }
 
-// unanswered is why a gateway does not answer, by the report on the process that runs.
-func unanswered(o *Observation, d *api.Daemon) string {
+// mute is why a gateway does not answer, by the report on the process that runs.
+func mute(o *Observation, d *api.Daemon) string {
 	if r := o.Gateways[d.Name]; r != nil && !r.Up && r.PID == d.Status.PID {
 		return cmp.Or(r.Problem, "nothing answers at its address")
 	}

@@ -21,7 +21,7 @@ func TestIdleDaemons(t *testing.T) {
 	b.mustApply(spec.YAML() + filesystemYAML())
 	b.await("Ceph to be well", func() error { return b.health(3, 3) })
 	b.idleOSDs()
-	b.fullOSDs()
+	b.filledOSDs()
 	b.idleMons()
 	b.idleMgrs()
 	b.idleMDS()
@@ -111,8 +111,8 @@ func (b *bed) idleOSDs() {
 	b.await("Ceph to be well", func() error { return b.health(3, 3) })
 }
 
-// fullOSDs has OSDs count as full by limits that a small cluster reaches.
-func (b *bed) fullOSDs() {
+// filledOSDs has OSDs count as full by limits that a small cluster reaches.
+func (b *bed) filledOSDs() {
 	b.Helper()
 	levels := []struct{ name, limit, back string }{
 		{"nearfull", "0.0001", "0.85"}, {"backfillfull", "0.0002", "0.9"}, {"full", "0.0003", "0.95"},
