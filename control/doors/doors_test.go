@@ -132,8 +132,8 @@ func TestListener_strangers(t *testing.T) {
 	})
 }
 
-// TestListener_broken: a client that says something and goes before its first request is noted; one that says nothing, one that
-// asked, and one that a bound ended are not.
+// TestListener_broken: a client that says something and goes before its first request is noted; one
+// that says nothing, one that asked, and one that a bound ended are not.
 func TestListener_broken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(small)

@@ -51,7 +51,8 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// TestBook_broken: a client that ends connections again and again before it asks for anything does not trust the servers.
+// TestBook_broken: a client that ends connections again and again before it asks for anything does
+// not trust the servers.
 func TestBook_broken(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -105,7 +105,7 @@ type Cause struct {
 }
 
 // fresh is how long a refusal counts: an agent tries again every few seconds.
-const fresh = 60
+const fresh = 20
 
 // Judge says why the agent of a host does not report.
 func Judge(host *api.Host, f Facts) Cause {

@@ -52,14 +52,14 @@ func TestSilentServers(t *testing.T) {
 	b.Server(2).Kill(t)
 	b.Server(3).Kill(t)
 	for _, command := range []string{"status", "why host/h1", "get hosts"} {
-		b.saysNoQuorum("quorum-lost", b.Binary+" "+command)
+		b.saysNoQuorum("servers-lost", b.Binary+" "+command)
 	}
-	b.kubectlSays("quorum-lost-kubectl")
+	b.kubectlSays("servers-lost-kubectl")
 	back(2, 3)
 
 	b.Server(2).Signal(t, syscall.SIGSTOP)
 	b.Server(3).Signal(t, syscall.SIGSTOP)
-	b.kubectlSays("quorum-hangs")
+	b.kubectlSays("servers-hang")
 	goOn(2, 3)
 }
 

@@ -62,17 +62,17 @@ var hosts = []Situation{
 		Staged: "e2e TestSilentServers", Scenario: "internal/absence TestJudge",
 	},
 	{
-		Name: "quorum-lost", About: "server", Cause: "Two of three servers are down.",
+		Name: "servers-lost", About: "server", Cause: "Two of three servers are down.",
 		Ask: "holdfast status", Reason: api.ReasonQuorumLost, Next: "start the servers that do not answer",
 		Staged: "e2e TestSilentServers", Scenario: "cli/noquorum TestRoundTripper",
 	},
 	{
-		Name: "quorum-lost-kubectl", About: "server", Cause: "Two of three servers are down.",
+		Name: "servers-lost-kubectl", About: "server", Cause: "Two of three servers are down.",
 		Ask: "kubectl get hosts", Reason: api.ReasonQuorumLost, Next: "start them ('systemctl start holdfast' there)",
 		Staged: "e2e TestSilentServers", Scenario: "control/quorumlost TestWatcher",
 	},
 	{
-		Name: "quorum-hangs", About: "server", Cause: "Two of three servers hang (SIGSTOP).",
+		Name: "servers-hang", About: "server", Cause: "Two of three servers hang (SIGSTOP).",
 		Ask: "kubectl get hosts", Reason: api.ReasonQuorumLost, Next: "start them ('systemctl start holdfast' there)",
 		Staged: "e2e TestSilentServers",
 	},
