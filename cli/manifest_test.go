@@ -90,10 +90,13 @@ func TestExamples_areManifests(t *testing.T) {
 // TestManifest_lines: each fault of a file is named with its field and line, in one go.
 func TestManifest_lines(t *testing.T) {
 	p := newHome(t, "faulty")
-	const file = "# pools\n---\n# nothing\n---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: a}\nspec:\n  cluster: c\n" +
-		"  replicated: {size: -7}\n---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata:\n  name: b\nspec:\n  cluster: c\n  nosuch: 1\n"
+	const file = "# pools\n---\n# nothing\n---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\n" +
+		"metadata: {name: a}\nspec:\n  cluster: c\n" +
+		"  replicated: {size: -7}\n---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\n" +
+		"metadata:\n  name: b\nspec:\n  cluster: c\n  nosuch: 1\n"
 	out := p.must(t, exitRefused, file, []string{"apply", "-f", "-"})
-	for _, want := range []string{"pool/a (standard input, document", "line 10): ", "spec.replicated.size", "pool/b (standard input", "line 18): ", ".spec.nosuch"} {
+	for _, want := range []string{"pool/a (standard input, document", "line 10): ", "spec.replicated.size",
+		"pool/b (standard input", "line 18): ", ".spec.nosuch"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}

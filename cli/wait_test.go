@@ -123,7 +123,8 @@ func TestApply_waitsForNoCluster(t *testing.T) {
 	u.SetNamespace("nowhere")
 	u.SetName("v")
 	g := &globals{kubeconfig: p.kubeconfig, namespace: "nowhere", streams: streams{out: &strings.Builder{}}}
-	err := g.waitReady(t.Context(), p, []object{{Unstructured: u, source: "test"}}, applyOptions{timeout: time.Hour}, newPrinter(&strings.Builder{}, ""))
+	of := []object{{Unstructured: u, source: "test"}}
+	err := g.waitReady(t.Context(), p, of, applyOptions{timeout: time.Hour}, newPrinter(&strings.Builder{}, ""))
 	var coded *exitError
 	if !errors.As(err, &coded) || coded.code != exitRefused || !strings.Contains(err.Error(), "storagecluster/typo does not exist in namespace nowhere") {
 		t.Errorf("%v", err)

@@ -64,7 +64,8 @@ func TestText(t *testing.T) {
 	p := Place{Data: []byte(file), Kind: "B", Name: "x"}
 	path := field.NewPath("spec")
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "B"}, "b", field.ErrorList{
-		field.Invalid(path.Child("devices").Index(1), "two", "no"), field.Required(path.Child("ceph", "mon", "nosuch"), ""),
+		field.Invalid(path.Child("devices").Index(1), "two", "no"),
+		field.Required(path.Child("ceph", "mon", "nosuch"), ""),
 		field.Required(field.NewPath("status"), ""),
 	})
 	unknown := errors.New("failed to create typed patch object (a/b): .spec.ceph.mon: field not declared in schema")

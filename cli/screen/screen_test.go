@@ -26,7 +26,8 @@ func TestWrap(t *testing.T) {
 	const row = "  ✗ osd.3  h1  Failed  the device is gone: was it pulled? Put it back, or take osd.3 out"
 	for width := 1; width < 100; width++ {
 		rows := Wrap(row, width, 10)
-		if width >= 20 && strings.Join(strings.Fields(strings.Join(rows, " ")), " ") != strings.Join(strings.Fields(row), " ") {
+		got := strings.Fields(strings.Join(rows, " "))
+		if width >= 20 && !slices.Equal(got, strings.Fields(row)) {
 			t.Fatalf("%d: %q", width, rows)
 		}
 		for _, r := range rows {
@@ -57,7 +58,9 @@ func TestPaint(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	capacity := resource.MustParse("3Ti")
-	s := &api.StorageStatusStatus{Capacity: &capacity, Ceph: &api.CephStatus{OSDs: 3, OSDsUp: 2, OSDsIn: 3, PGs: 9, PGsClean: 8}}
+	s := &api.StorageStatusStatus{Capacity: &capacity, Ceph: &api.CephStatus{
+		OSDs: 3, OSDsUp: 2, OSDsIn: 3, PGs: 9, PGsClean: 8,
+	}}
 	if got := Numbers(s); got != "capacity 3 TiB; OSDs: 2 up and 3 in of 3; PGs: 8 of 9 active+clean" {
 		t.Error(got)
 	}
