@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -98,7 +99,7 @@ func stand(a *api.Action, s *api.ActionStatus, now time.Time) {
 	if s.State == "" {
 		return // nobody looked at it yet
 	}
-	is := api.Standing{Ready: s.State == api.ActionDone, Reason: ReasonPending, Message: s.Message}
+	is := kstatus.Standing{Ready: s.State == api.ActionDone, Reason: ReasonPending, Message: s.Message}
 	is.Stalled = s.State.Final() && !is.Ready
 	if is.Message == "" {
 		is.Message = cmp.Or(s.WaitsFor, "it is "+string(s.State))
@@ -106,6 +107,6 @@ func stand(a *api.Action, s *api.ActionStatus, now time.Time) {
 	if c := meta.FindStatusCondition(s.Conditions, api.ActionEffective); c != nil {
 		is.Reason = api.Reason(c.Reason)
 	}
-	api.SetStanding(&s.Conditions, a.Generation, is, now)
+	kstatus.Set(&s.Conditions, a.Generation, is, now)
 	s.ObservedGeneration = a.Generation
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/holdfast-storage/holdfast/agent/condition"
+	stands "github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
@@ -127,18 +128,21 @@ func TestStanding_states(t *testing.T) {
 		wants   api.WantedState
 		state   api.DaemonState
 		deleted *metav1.Time
-		want    api.Standing
+		want    stands.Standing
 	}{
 		{
 			"watched and gone", api.WantWatched, api.DaemonStopped, nil,
-			api.Standing{Stalled: true, Reason: api.ReasonNotManaged},
+			stands.Standing{Stalled: true, Reason: api.ReasonNotManaged},
 		},
-		{"watched", api.WantWatched, api.DaemonRunning, nil, api.Standing{Ready: true, Reason: api.ReasonReady}},
-		{"waits", api.WantRunning, api.DaemonPending, nil, api.Standing{Reason: api.ReasonStarting}},
-		{"runs, and shall not", api.WantStopped, api.DaemonRunning, nil, api.Standing{Reason: api.ReasonStarting}},
-		{"stops", api.WantStopped, api.DaemonStopping, nil, api.Standing{Reason: api.ReasonStopping}},
-		{"goes", api.WantRunning, api.DaemonStopping, &deleted, api.Standing{Reason: api.ReasonDeleting}},
-		{"cannot go", api.WantRunning, api.DaemonFailed, &deleted, api.Standing{Stalled: true, Reason: api.ReasonDeleting}},
+		{"watched", api.WantWatched, api.DaemonRunning, nil, stands.Standing{Ready: true, Reason: api.ReasonReady}},
+		{"waits", api.WantRunning, api.DaemonPending, nil, stands.Standing{Reason: api.ReasonStarting}},
+		{"runs, and shall not", api.WantStopped, api.DaemonRunning, nil, stands.Standing{Reason: api.ReasonStarting}},
+		{"stops", api.WantStopped, api.DaemonStopping, nil, stands.Standing{Reason: api.ReasonStopping}},
+		{"goes", api.WantRunning, api.DaemonStopping, &deleted, stands.Standing{Reason: api.ReasonDeleting}},
+		{
+			"cannot go", api.WantRunning, api.DaemonFailed, &deleted,
+			stands.Standing{Stalled: true, Reason: api.ReasonDeleting},
+		},
 	} {
 		d := &api.Daemon{Spec: api.DaemonSpec{State: test.wants}}
 		d.DeletionTimestamp = test.deleted

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/condition"
 	"github.com/holdfast-storage/holdfast/agent/lastwords"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
+	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/ends"
 )
@@ -48,12 +49,12 @@ func (a *agent) tell(ctx context.Context, d *api.Daemon, status api.DaemonStatus
 }
 
 // tellStanding is tell for a daemon of which its state does not say how it is.
-func (a *agent) tellStanding(ctx context.Context, d *api.Daemon, status api.DaemonStatus, is api.Standing) error {
+func (a *agent) tellStanding(ctx context.Context, d *api.Daemon, status api.DaemonStatus, is kstatus.Standing) error {
 	return a.edit(ctx, d, func(have *api.DaemonStatus) {
 		status.ObservedGeneration = d.Generation
 		status.Conditions = slices.Clone(have.Conditions)
 		is.Message = fitMessage(is.Message) // what is cut and escaped later would never be what is there
-		api.SetStanding(&status.Conditions, d.Generation, is, a.now())
+		kstatus.Set(&status.Conditions, d.Generation, is, a.now())
 		if status.LastExit == nil {
 			status.LastExit = have.LastExit
 		}

@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // standingOf is what the engine says of a resource.
-func standingOf(p *api.Pool, s api.Standing) {
+func standingOf(p *api.Pool, s kstatus.Standing) {
 	p.Status.ObservedGeneration = p.Generation
-	api.SetStanding(&p.Status.Conditions, p.Generation, s, time.Now())
+	kstatus.Set(&p.Status.Conditions, p.Generation, s, time.Now())
 }
 
 // TestWait_laterRun: a resource that was refused before the write is judged by a run that began
@@ -48,7 +49,7 @@ func TestWait_laterRun(t *testing.T) {
 		Type: api.ClusterReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: c.Generation,
 	})
 	status(c)
-	standingOf(pool, api.Standing{Stalled: true, Reason: api.ReasonDependencyNotReady, Message: "there is no Secret s"})
+	standingOf(pool, kstatus.Standing{Stalled: true, Reason: api.ReasonDependencyNotReady, Message: "there is no Secret s"})
 	status(pool)
 
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"cluster": "c"}}}
@@ -65,7 +66,7 @@ func TestWait_laterRun(t *testing.T) {
 		}()
 		return ended
 	}
-	run := func(ended chan error, s api.Standing) error {
+	run := func(ended chan error, s kstatus.Standing) error {
 		before := c.Status.OrchestratedRequest
 		for c.Annotations[api.AnnotationOrchestrate] == before {
 			select {
@@ -83,11 +84,11 @@ func TestWait_laterRun(t *testing.T) {
 		status(c)
 		return <-ended
 	}
-	still := api.Standing{Stalled: true, Reason: api.ReasonInvalidSpec, Message: "the Secret s is empty"}
+	still := kstatus.Standing{Stalled: true, Reason: api.ReasonInvalidSpec, Message: "the Secret s is empty"}
 	if err := run(wait(), still); err == nil || !strings.Contains(err.Error(), still.Message) {
 		t.Errorf("what is refused still: %v", err)
 	}
-	if err := run(wait(), api.Standing{Ready: true, Reason: "Ready"}); err != nil {
+	if err := run(wait(), kstatus.Standing{Ready: true, Reason: "Ready"}); err != nil {
 		t.Errorf("what is ready now: %v", err)
 	}
 }

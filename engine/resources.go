@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -98,7 +99,7 @@ func rejected(r api.Resource, reason, message string) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c metav1.Condition) bool { return !slices.Contains(kept, c.Type) })
 	s.State, s.ObservedGeneration, s.Message = "", r.GetGeneration(), message
 	meta.SetStatusCondition(&s.Conditions, c)
-	api.SetStanding(&s.Conditions, r.GetGeneration(), api.Standing{Stalled: true, Reason: api.Reason(reason), Message: message}, c.LastTransitionTime.Time)
+	kstatus.Set(&s.Conditions, r.GetGeneration(), kstatus.Standing{Stalled: true, Reason: api.Reason(reason), Message: message}, c.LastTransitionTime.Time)
 }
 
 // Accept says in the status of a resource that its newest spec was looked at, and whether it can be as it is declared: problems are why it

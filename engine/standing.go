@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine/outside"
 )
@@ -58,29 +59,29 @@ func resourceConditions(r api.Resource, p *Plan, now time.Time) []metav1.Conditi
 		return s.Conditions // no driver has looked at it yet
 	}
 	conditions := slices.Clone(s.Conditions)
-	api.SetStanding(&conditions, s.ObservedGeneration, resourceStanding(r, p), now)
+	kstatus.Set(&conditions, s.ObservedGeneration, resourceStanding(r, p), now)
 	outside.Note(&conditions, s.ObservedGeneration, ResourceObject(r), p.Decisions, p.Status.Health != "", now)
 	return conditions
 }
 
-func resourceStanding(r api.Resource, p *Plan) api.Standing {
+func resourceStanding(r api.Resource, p *Plan) kstatus.Standing {
 	s, object := r.Common(), ResourceObject(r)
 	accepted := meta.FindStatusCondition(s.Conditions, api.ResourceAccepted)
 	present := meta.FindStatusCondition(s.Conditions, api.ResourcePresent)
 	switch {
 	case r.GetDeletionTimestamp() != nil:
-		return api.Standing{Reason: api.ReasonDeleting, Message: cmp.Or(s.Message, "it is being deleted")}
+		return kstatus.Standing{Reason: api.ReasonDeleting, Message: cmp.Or(s.Message, "it is being deleted")}
 	case present != nil && present.Status == metav1.ConditionFalse:
 		message := cmp.Or(present.Message, s.Message, "the storage system does not have it any more")
-		return api.Standing{Stalled: true, Reason: api.ReasonLost, Message: message}
+		return kstatus.Standing{Stalled: true, Reason: api.ReasonLost, Message: message}
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
 		reason := cmp.Or(reasonOf(p, object, api.VerdictRefuse), api.ReasonInvalidSpec)
-		return api.Standing{Stalled: true, Reason: reason, Message: cmp.Or(accepted.Message, s.Message, "it is refused")}
+		return kstatus.Standing{Stalled: true, Reason: reason, Message: cmp.Or(accepted.Message, s.Message, "it is refused")}
 	case s.State == api.ResourceOnline:
-		return api.Standing{Ready: true, Reason: api.ReasonReady}
+		return kstatus.Standing{Ready: true, Reason: api.ReasonReady}
 	}
 	reason := cmp.Or(s.Reason, reasonOf(p, object, api.VerdictWait), api.ReasonNotReady)
-	return api.Standing{Reason: reason, Message: cmp.Or(s.Message, stateText(s.State))}
+	return kstatus.Standing{Reason: reason, Message: cmp.Or(s.Message, stateText(s.State))}
 }
 
 // stateText says how a resource is of which nothing else is said.
@@ -109,7 +110,7 @@ func putNodeStanding(n *api.StorageNode, p *Plan, now time.Time) {
 		return // no driver has looked at it yet
 	}
 	conditions := slices.Clone(status.Conditions)
-	api.SetStanding(&conditions, status.ObservedGeneration, nodeStanding(n, status, p), now)
+	kstatus.Set(&conditions, status.ObservedGeneration, nodeStanding(n, status, p), now)
 	outside.Note(&conditions, status.ObservedGeneration, NodeObject(n.Name), p.Decisions, p.Status.Health != "", now)
 	switch {
 	case i >= 0:
@@ -121,22 +122,22 @@ func putNodeStanding(n *api.StorageNode, p *Plan, now time.Time) {
 	}
 }
 
-func nodeStanding(n *api.StorageNode, status *api.StorageNodeStatus, p *Plan) api.Standing {
+func nodeStanding(n *api.StorageNode, status *api.StorageNodeStatus, p *Plan) kstatus.Standing {
 	object := NodeObject(n.Name)
 	accepted := meta.FindStatusCondition(status.Conditions, api.NodeAccepted)
 	switch {
 	case n.DeletionTimestamp != nil:
-		return api.Standing{Reason: api.ReasonDeleting, Message: "it is being deleted"}
+		return kstatus.Standing{Reason: api.ReasonDeleting, Message: "it is being deleted"}
 	case accepted == nil:
-		return api.Standing{Reason: api.ReasonNotReady, Message: "the leader has not observed it yet"}
+		return kstatus.Standing{Reason: api.ReasonNotReady, Message: "the leader has not observed it yet"}
 	case accepted.Status == metav1.ConditionTrue:
-		return api.Standing{Ready: true, Reason: api.ReasonReady}
+		return kstatus.Standing{Ready: true, Reason: api.ReasonReady}
 	case accepted.Reason == ReasonRefused:
 		reason := cmp.Or(reasonOf(p, object, api.VerdictRefuse), api.ReasonNodeUnusable)
-		return api.Standing{Stalled: true, Reason: reason, Message: cmp.Or(accepted.Message, "it is refused")}
+		return kstatus.Standing{Stalled: true, Reason: reason, Message: cmp.Or(accepted.Message, "it is refused")}
 	}
 	reason := cmp.Or(reasonOf(p, object, api.VerdictWait), api.ReasonNotReady)
-	return api.Standing{Reason: reason, Message: cmp.Or(accepted.Message, "it waits")}
+	return kstatus.Standing{Reason: reason, Message: cmp.Or(accepted.Message, "it waits")}
 }
 
 // standCluster sets Reconciling and Stalled of a cluster by its condition Ready.
@@ -145,9 +146,9 @@ func standCluster(s *api.StorageClusterStatus, now time.Time) {
 	if ready == nil {
 		return
 	}
-	stand, was := api.Standing{Reason: api.Reason(ready.Reason), Message: ready.Message}, *ready
+	stand, was := kstatus.Standing{Reason: api.Reason(ready.Reason), Message: ready.Message}, *ready
 	stand.Ready, stand.Stalled = ready.Status == metav1.ConditionTrue, ready.Reason == ReasonRefused
-	api.SetStanding(&s.Conditions, s.ObservedGeneration, stand, now)
+	kstatus.Set(&s.Conditions, s.ObservedGeneration, stand, now)
 	if was.Status == metav1.ConditionUnknown { // the state is not known, and the leader retries
 		meta.SetStatusCondition(&s.Conditions, was)
 	}

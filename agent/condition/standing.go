@@ -4,13 +4,14 @@ package condition
 import (
 	"cmp"
 
+	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // Of says how a daemon is that has this status. A process that runs is not ready while the storage system gets nothing
 // from it.
-func Of(d *api.Daemon, s *api.DaemonStatus) api.Standing {
-	is := api.Standing{Message: cmp.Or(s.Message, "it is "+string(s.State))}
+func Of(d *api.Daemon, s *api.DaemonStatus) kstatus.Standing {
+	is := kstatus.Standing{Message: cmp.Or(s.Message, "it is "+string(s.State))}
 	switch {
 	case d.DeletionTimestamp != nil:
 		is.Reason, is.Stalled = api.ReasonDeleting, s.State == api.DaemonFailed
@@ -35,21 +36,21 @@ func Of(d *api.Daemon, s *api.DaemonStatus) api.Standing {
 
 // Faulty says how a daemon is that could not be brought to its newest spec: it is not
 // ready, though its process may go on. waits is set where what is missing comes by itself.
-func Faulty(d *api.Daemon, s *api.DaemonStatus, waits bool) api.Standing {
+func Faulty(d *api.Daemon, s *api.DaemonStatus, waits bool) kstatus.Standing {
 	if d.DeletionTimestamp == nil && s.State == d.Spec.State.Reached() {
-		return api.Standing{Stalled: !waits, Reason: api.ReasonDaemonFailing, Message: s.Message}
+		return kstatus.Standing{Stalled: !waits, Reason: api.ReasonDaemonFailing, Message: s.Message}
 	}
 	return Of(d, s)
 }
 
 // serving says how a daemon is that is as its spec has it.
-func serving(d *api.Daemon, s *api.DaemonStatus) api.Standing {
+func serving(d *api.Daemon, s *api.DaemonStatus) kstatus.Standing {
 	says := d.Status.Service
 	switch {
 	case says == nil || s.State != api.DaemonRunning:
-		return api.Standing{Ready: true, Reason: api.ReasonReady}
+		return kstatus.Standing{Ready: true, Reason: api.ReasonReady}
 	case says.State != api.OutOfService:
-		return api.Standing{Ready: true, Reason: says.Reason, Message: says.Message}
+		return kstatus.Standing{Ready: true, Reason: says.Reason, Message: says.Message}
 	}
-	return api.Standing{Stalled: says.Reason.NeedsPerson(), Reason: says.Reason, Message: says.Message}
+	return kstatus.Standing{Stalled: says.Reason.NeedsPerson(), Reason: says.Reason, Message: says.Message}
 }

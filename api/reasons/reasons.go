@@ -62,8 +62,8 @@ var All = map[api.Reason]string{
 	api.ReasonDataUnavailable:  "Devices that hold the data are down or gone.",
 	api.ReasonNotServed:        "Daemons that serve it do not run, or are too few.",
 	api.ReasonHealthCheck:      "The storage system itself finds something wrong: the text has its word.",
-	api.ReasonForeignFinalizer: "It is deleted in the storage system, and a finalizer of another program keeps the object.",
-	api.ReasonSecondPath:       "Two devices of the host are one disk: the second path to it cannot be used as another disk.",
+	api.ReasonForeignFinalizer: "It is deleted in the storage system; a finalizer of another program keeps the object.",
+	api.ReasonSecondPath:       "Two devices of the host are one disk: the second path is no other disk.",
 	api.ReasonClockSkewed:      "The clock of the host differs from the servers'.",
 	api.ReasonNotSelected:      "No StorageNode selects the host: nothing of a cluster runs there.",
 

@@ -94,20 +94,6 @@ func (h *Host) SilentSince() (since time.Time, ok bool) {
 // its Node, which may differ from its name.
 func (h *Host) Hostname() string { return cmp.Or(h.Labels[LabelHostname], h.Name) }
 
-// HearAgain says what to do about a silent agent: bare on a machine of its own, else what
-// Kubernetes knows of its pod.
-func (h *Host) HearAgain(bare string) string {
-	pod := meta.FindStatusCondition(h.Status.Conditions, HostAgentPod)
-	switch {
-	case pod != nil:
-		return pod.Message
-	case meta.FindStatusCondition(h.Status.Conditions, HostNodeReady) != nil:
-		return "look at the agent's pod: 'kubectl -n " + SystemNamespace + " get pods -o wide --field-selector " +
-			"spec.nodeName=" + h.Name + "'"
-	}
-	return bare
-}
-
 // The labels that say where a host is, from the smallest to the largest failure domain, named as
 // Kubernetes names them where it has a name. The values are the administrator's.
 const (

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/csi/backend"
 	"github.com/holdfast-storage/holdfast/test/loopback"
@@ -156,10 +157,10 @@ func (w *world) look(ctx context.Context, v *api.Volume) {
 }
 
 func (w *world) judge(v *api.Volume) {
-	s, standing := &v.Status, api.Standing{Ready: true, Reason: api.ReasonReady}
+	s, standing := &v.Status, kstatus.Standing{Ready: true, Reason: api.ReasonReady}
 	s.ObservedGeneration = v.Generation
 	if v.Spec.Size.Value() > w.room {
-		standing = api.Standing{
+		standing = kstatus.Standing{
 			Stalled: true, Reason: api.ReasonInsufficientSpace,
 			Message: fmt.Sprintf("there is no room for %d, the emptiest place has %d", v.Spec.Size.Value(), w.room),
 		}
@@ -171,7 +172,7 @@ func (w *world) judge(v *api.Volume) {
 		s.State, s.Served, s.Capacity, s.Limit = api.ResourceOnline, true, &size, &size
 		s.Source, s.Backups = "10.0.0.1:/"+v.Name, []string{"10.0.0.2", "10.0.0.3"}
 	}
-	api.SetStanding(&s.Conditions, v.Generation, standing, time.Now())
+	kstatus.Set(&s.Conditions, v.Generation, standing, time.Now())
 }
 
 // volume is a Volume of the API, or nil.

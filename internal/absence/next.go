@@ -40,8 +40,7 @@ func Next(h *api.Host) string {
 			"gone for good, run 'holdfast host remove %s --gone'", h.Name, first(h), h.Name)
 	case api.ReasonNetworkCut:
 		return fmt.Sprintf("repair the network between the servers and host %s ('ping %s' from a server), or the "+
-			"firewall in "+
-			"between; do not remove the host, whose storage serves", h.Name, first(h))
+			"firewall in between; do not remove the host, whose storage serves", h.Name, first(h))
 	case api.ReasonAgentStopped:
 		return fmt.Sprintf("run 'systemctl start holdfast' %s", at)
 	case api.ReasonAgentNotRunning:
@@ -50,8 +49,7 @@ func Next(h *api.Host) string {
 				"cause", at)
 		}
 		return fmt.Sprintf("run 'systemctl status holdfast' %[1]s: if it does not run, 'systemctl start holdfast'; if it "+
-			"runs, "+
-			"'holdfast doctor' there says which server it does not reach", at)
+			"runs, 'holdfast doctor' there says which server it does not reach", at)
 	case api.ReasonAgentHangs:
 		return fmt.Sprintf("run 'systemctl restart holdfast' %s; running daemons keep running", at)
 	case api.ReasonServersNotTrusted:
@@ -59,19 +57,31 @@ func Next(h *api.Host) string {
 	case api.ReasonCertificateEnded, api.ReasonCertificateRefused:
 		return joinAgain(h, server)
 	}
-	return h.HearAgain(look)
+	return hearAgain(h, look)
+}
+
+// hearAgain says what to do about a silent agent: bare on a machine of its own, else what
+// Kubernetes knows of its pod.
+func hearAgain(h *api.Host, bare string) string {
+	pod := meta.FindStatusCondition(h.Status.Conditions, api.HostAgentPod)
+	switch {
+	case pod != nil:
+		return pod.Message
+	case meta.FindStatusCondition(h.Status.Conditions, api.HostNodeReady) != nil:
+		return "look at the agent's pod: 'kubectl -n " + api.SystemNamespace + " get pods -o wide --field-selector " +
+			"spec.nodeName=" + h.Name + "'"
+	}
+	return bare
 }
 
 // joinAgain is how a host gets a new certificate.
 func joinAgain(h *api.Host, server bool) string {
 	if server {
 		return fmt.Sprintf("run 'holdfast token create --role server' on another server, then 'holdfast server --join "+
-			"TOKEN' "+
-			"on host %s", h.Name)
+			"TOKEN' on host %s", h.Name)
 	}
 	return fmt.Sprintf("run 'holdfast token create' on a server, then stop the agent of host %[1]s, start 'holdfast "+
-		"agent "+
-		"--join TOKEN' there, and check its clock", h.Name)
+		"agent --join TOKEN' there, and check its clock", h.Name)
 }
 
 // addresses names where a machine was looked for.

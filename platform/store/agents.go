@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/absence"
@@ -232,7 +233,7 @@ func unsaidStanding(h *api.Host) bool {
 func standHost(h *api.Host, now time.Time) {
 	if standing, judged := silence.Standing(h); judged {
 		h.Status.ObservedGeneration = h.Generation
-		api.SetStanding(&h.Status.Conditions, h.Generation, standing, now)
+		kstatus.Set(&h.Status.Conditions, h.Generation, standing, now)
 	}
 }
 

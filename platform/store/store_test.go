@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	stands "github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/storetest"
@@ -359,8 +360,8 @@ func TestStore_doubtsDaemons(t *testing.T) {
 	tell := func(d *api.Daemon) {
 		must(t, w.Get(t.Context(), d))
 		d.Status = api.DaemonStatus{State: api.DaemonRunning, ObservedGeneration: d.Generation}
-		ready := api.Standing{Ready: true, Reason: api.ReasonReady}
-		api.SetStanding(&d.Status.Conditions, d.Generation, ready, time.Now())
+		ready := stands.Standing{Ready: true, Reason: api.ReasonReady}
+		stands.Set(&d.Status.Conditions, d.Generation, ready, time.Now())
 		must(t, w.UpdateStatus(t.Context(), d))
 	}
 	tell(told)

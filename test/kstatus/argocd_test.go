@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast-storage/holdfast/api/crd"
+	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/deploy/argocd"
 )
@@ -17,10 +18,10 @@ import (
 // TestArgoCD: each state of the conditions has its word, with the message that says why. What the
 // engine writes is tried with Check, by the tests of those who write it.
 func TestArgoCD(t *testing.T) {
-	standing := func(s api.Standing) *api.Pool {
+	standing := func(s kstatus.Standing) *api.Pool {
 		p := &api.Pool{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 2}}
 		p.Status.ObservedGeneration = 2
-		api.SetStanding(&p.Status.Conditions, 2, s, time.Now())
+		kstatus.Set(&p.Status.Conditions, 2, s, time.Now())
 		return p
 	}
 	unknown := func(reason string) *api.StorageCluster {
@@ -30,15 +31,17 @@ func TestArgoCD(t *testing.T) {
 		c.Status.Conditions = []metav1.Condition{ready}
 		return c
 	}
-	behind := standing(api.Standing{Ready: true, Reason: api.ReasonReady})
+	behind := standing(kstatus.Standing{Ready: true, Reason: api.ReasonReady})
 	behind.Generation = 3
 	for _, test := range []struct {
 		health, message string
 		object          api.Resource
 	}{
-		{"Healthy", "Ready", standing(api.Standing{Ready: true, Reason: api.ReasonReady})},
-		{"Progressing", "it moves data", standing(api.Standing{Reason: api.ReasonMovingData, Message: "it moves data"})},
-		{"Degraded", "write", standing(api.Standing{Stalled: true, Reason: api.ReasonInvalidSpec, Message: "write less"})},
+		{"Healthy", "Ready", standing(kstatus.Standing{Ready: true, Reason: api.ReasonReady})},
+		{"Progressing", "it moves data", standing(kstatus.Standing{Reason: api.ReasonMovingData, Message: "it moves data"})},
+		{"Degraded", "write", standing(kstatus.Standing{
+			Stalled: true, Reason: api.ReasonInvalidSpec, Message: "write less",
+		})},
 		{"Progressing", "newest spec", behind},
 		{"Progressing", "nobody has said", &api.Pool{}},
 	} {
