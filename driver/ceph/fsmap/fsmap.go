@@ -9,7 +9,8 @@ type Facts struct {
 	Filesystems map[string]FS
 	// Standbys are the names of the MDS that stand by.
 	Standbys []string
-	// Groups are the subvolume groups of filesystems and the bytes that each may hold, zero for any number. They are asked for where some are
+	// Groups are the subvolume groups of filesystems and the bytes that each may hold, zero for any number. They are
+	// asked for where some are
 	// to be made; one is missing as long as the manager has not said it.
 	Groups map[string]map[string]int64
 }
