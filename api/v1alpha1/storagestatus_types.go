@@ -24,7 +24,6 @@ type StorageStatus struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// +optional
 	Status StorageStatusStatus `json:"status,omitempty"`
 }
 
@@ -44,66 +43,49 @@ const (
 
 // StorageStatusStatus is the state of a storage system.
 type StorageStatusStatus struct {
-	// +optional
-	Type StorageType `json:"type,omitempty"`
-	// +optional
+	Type   StorageType  `json:"type,omitempty"`
 	Status StorageState `json:"status,omitempty"`
 	// Health is the storage system's own word, such as HEALTH_OK.
-	// +optional
 	Health string `json:"health,omitempty"`
 	// StaleSince is set while the storage system does not answer: health, capacity, storageNodes and the part of the system's
 	// own are what it said last, before this time.
-	// +optional
 	StaleSince *metav1.Time `json:"staleSince,omitempty"`
 	// Message says in a sentence why the status is not ONLINE.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 	// Reasons lists everything that keeps the status from ONLINE.
-	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Reasons []string `json:"reasons,omitempty"`
 	// Checks are the storage system's own health checks that are not muted there, each with the next step to take.
-	// +optional
 	// +listType=map
 	// +listMapKey=code
 	// +kubebuilder:validation:MaxItems=64
 	Checks []HealthCheck `json:"checks,omitempty"`
 	// ChangedOutside lists what a user or a program changed in the storage system itself, as far as there is room.
-	// +optional
 	// +listType=map
 	// +listMapKey=object
 	// +kubebuilder:validation:MaxItems=64
 	ChangedOutside []OutsideChange `json:"changedOutside,omitempty"`
 	// Nodes is the number of storageNodes.
-	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
 	// NodesDown is the number of storageNodes none of whose daemons run, by their own agents' reports.
-	// +optional
 	NodesDown int32 `json:"nodesDown,omitempty"`
 	// AgentsDown is the number of hosts of the cluster whose agent is silent. Their storage may well be fine.
-	// +optional
 	AgentsDown int32 `json:"agentsDown,omitempty"`
 	// Daemons counts the cluster's daemons by type and version.
-	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Daemons []DaemonCount `json:"daemons,omitempty"`
 	// StorageNodes are the names of the nodes that are set up.
-	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024
 	StorageNodes []string `json:"storageNodes,omitempty"`
 	// Capacity is the raw space of the storage system.
-	// +optional
-	Capacity *resource.Quantity `json:"capacity,omitempty"`
-	// +optional
-	Ceph *CephStatus `json:"ceph,omitempty"`
-	// +optional
-	GlusterFS *GlusterFSStatus `json:"glusterfs,omitempty"`
-	// +optional
-	Torus *TorusStatus `json:"torus,omitempty"`
+	Capacity  *resource.Quantity `json:"capacity,omitempty"`
+	Ceph      *CephStatus        `json:"ceph,omitempty"`
+	GlusterFS *GlusterFSStatus   `json:"glusterfs,omitempty"`
+	Torus     *TorusStatus       `json:"torus,omitempty"`
 }
 
 // HealthCheck is one thing that the storage system itself finds wrong.
@@ -112,20 +94,16 @@ type HealthCheck struct {
 	// +kubebuilder:validation:MaxLength=64
 	Code string `json:"code"`
 	// Severity is the storage system's own word, such as HEALTH_WARN.
-	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Severity string `json:"severity,omitempty"`
 	// Message is the storage system's own sentence.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 	// Detail names what it concerns, as far as there is room.
-	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Detail []string `json:"detail,omitempty"`
 	// Next is the next step to take.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Next string `json:"next,omitempty"`
 }
@@ -136,11 +114,9 @@ type OutsideChange struct {
 	// +kubebuilder:validation:MaxLength=256
 	Object string `json:"object"`
 	// Message says what was found, and what is put back or what a user has to decide.
-	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 	// Since is when it was found; it stays while the object is found changed in each orchestration.
-	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
@@ -149,46 +125,34 @@ type DaemonCount struct {
 	// Type is such as ceph-osd.
 	Type string `json:"type"`
 	// Version is the release as the program tells it; empty while it is not known.
-	// +optional
 	Version string `json:"version,omitempty"`
 	// Wanted is how many there shall be, Running how many run.
-	Wanted int32 `json:"wanted"`
-	// +optional
+	Wanted  int32 `json:"wanted"`
 	Running int32 `json:"running,omitempty"`
 }
 
 // CephStatus is what Ceph says of itself.
 type CephStatus struct {
-	// +optional
 	FSID string `json:"fsid,omitempty"`
 	// Version is Ceph's release, such as 16.2.15.
-	// +optional
 	Version string `json:"version,omitempty"`
 	// Quorum are the names of the monitors in quorum.
-	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	Quorum []string `json:"quorum,omitempty"`
 	// ActiveMgr is the name of the active manager.
-	// +optional
 	ActiveMgr string `json:"activeMgr,omitempty"`
 	// OSDs counts the OSDs that exist.
-	// +optional
 	OSDs int32 `json:"osds,omitempty"`
 	// OSDsUp counts the OSDs that are up.
-	// +optional
 	OSDsUp int32 `json:"osdsUp,omitempty"`
 	// OSDsIn counts the OSDs that are in.
-	// +optional
 	OSDsIn int32 `json:"osdsIn,omitempty"`
 	// PGs counts the placement groups.
-	// +optional
 	PGs int32 `json:"pgs,omitempty"`
 	// PGsClean counts the placement groups that are active+clean.
-	// +optional
 	PGsClean int32 `json:"pgsClean,omitempty"`
 	// Muted are the codes of Ceph's health checks that an administrator has muted ('ceph health mute'); nothing is told of them.
-	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Muted []string `json:"muted,omitempty"`

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
+	"github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
 	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/optioninfo"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
@@ -43,7 +44,7 @@ type conn struct {
 	entities map[string]bool // as last asked for
 	placing  placing.Since
 	strays   drift.Strays
-	fs       *fsMap       // of the epoch that it says
+	fs       *fsmap.Map   // of the epoch that it says
 	mgrs     *orch.MgrMap // of the epoch that it says
 	mgrEpoch int          // as last heard
 	// mgrActive is the active manager, mgrSince when it was seen first to be available.

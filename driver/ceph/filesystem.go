@@ -55,10 +55,10 @@ func (p *planner) declareFilesystems() {
 		s := &service{
 			crew: crew{
 				daemonType: TypeMDS, noun: "MDS", field: "spec.activeMDS and spec.standbyMDS together", count: activeMDS(f) + standbyMDS(f), least: activeMDS(f),
-				active: func(id string) bool { return p.fsKnown() && p.seen.FS.serves(id) },
+				active: func(id string) bool { return p.fsKnown() && p.seen.FS.Serves(id) },
 			},
 			resource: f, placement: &api.Placement{HostSelection: f.Spec.Placement},
-			there: func(id string) bool { return p.fsKnown() && p.seen.FS.knows(id) },
+			there: func(id string) bool { return p.fsKnown() && p.seen.FS.Knows(id) },
 			finish: func(d *api.Daemon, _ seat) {
 				d.Spec.Command = append(d.Spec.Command, "--mds_join_fs="+f.Name)
 				d.Spec.Parameters[api.ParameterReport] = "mounts"

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -55,11 +56,11 @@ func (c *conn) fsAddPool(ctx context.Context, r request) error {
 
 // fsRm takes a filesystem from its MDS, and then away. One that is gone already, or has another name by now, is no error.
 func (c *conn) fsRm(ctx context.Context, r request) error {
-	var now fsMap
+	var now fsmap.Map
 	if err := c.ask(ctx, "fs dump", &now); err != nil {
 		return wrapped(err, r)
 	}
-	if fs, there := now.facts().Filesystems[r.filesystem()]; !there || strconv.FormatInt(fs.ID, 10) != r.Params[paramID] {
+	if fs, there := now.Facts().Filesystems[r.filesystem()]; !there || strconv.FormatInt(fs.ID, 10) != r.Params[paramID] {
 		return nil
 	}
 	err := c.plain(ctx, r, command{"prefix": "fs fail", "fs_name": r.filesystem()})
@@ -192,7 +193,7 @@ func (f *foresight) mds() {
 		ranks := map[int]MDS{}
 		for rank, m := range fs.MDS {
 			if i := slices.Index(free, m.Name); i >= 0 && rank < fs.MaxMDS {
-				ranks[rank] = MDS{m.Name, mdsActive}
+				ranks[rank] = MDS{Name: m.Name, State: mdsActive}
 				free = slices.Delete(free, i, i+1)
 			}
 		}
@@ -222,7 +223,7 @@ func (f *foresight) takeRank(name string, rank int, ranks map[int]MDS, free []st
 	if len(free) == 0 {
 		return free
 	}
-	ranks[rank] = MDS{free[i], mdsActive}
+	ranks[rank] = MDS{Name: free[i], State: mdsActive}
 	return slices.Delete(free, i, i+1)
 }
 
@@ -234,19 +235,4 @@ func (f *foresight) seenFS(name string) FS {
 }
 
 // hadMDS says whether Ceph had an MDS.
-func (f *foresight) hadMDS(id string) bool { return f.seen.FS != nil && f.seen.FS.knows(id) }
-
-// knows says whether an MDS serves, or stands by.
-func (x *FSFacts) knows(id string) bool { return slices.Contains(x.Standbys, id) || x.serves(id) }
-
-// serves says whether an MDS has a rank.
-func (x *FSFacts) serves(id string) bool {
-	for _, fs := range x.Filesystems {
-		for _, m := range fs.MDS {
-			if m.Name == id {
-				return true
-			}
-		}
-	}
-	return false
-}
+func (f *foresight) hadMDS(id string) bool { return f.seen.FS != nil && f.seen.FS.Knows(id) }

@@ -98,7 +98,7 @@ func (p *planner) restartOrder(daemons []*api.Daemon) []*api.Daemon {
 
 // serving says whether an MDS has a rank.
 func (p *planner) serving(d *api.Daemon) bool {
-	return d.Spec.Type == TypeMDS && p.fsKnown() && p.seen.FS.serves(d.Spec.ID)
+	return d.Spec.Type == TypeMDS && p.fsKnown() && p.seen.FS.Serves(d.Spec.ID)
 }
 
 // restart stops a daemon if all others can do without it; it starts again by itself when it has stopped. So many more follow.

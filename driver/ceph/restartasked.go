@@ -31,7 +31,7 @@ func (c *conn) fillRestart(ctx context.Context, view *engine.View, o *Observatio
 	case TypeMon:
 		answer = c.okByMons(ctx, "mon ok-to-stop", d.Spec.ID)
 	case TypeMDS:
-		if o.FS == nil || o.FS.knows(d.Spec.ID) {
+		if o.FS == nil || o.FS.Knows(d.Spec.ID) {
 			answer = c.okByMons(ctx, "mds ok-to-stop", d.Spec.ID)
 		}
 	}
@@ -151,7 +151,7 @@ func (p *planner) heals(d *api.Daemon) bool {
 	case TypeOSD:
 		return len(p.alsoDown(d)) == 0 && (p.seen.PGs < p.seen.PGsWanted || p.seen.PGsClean < p.seen.PGs)
 	case TypeMDS:
-		return p.seen.FS != nil && p.seen.FS.takingOver()
+		return p.seen.FS != nil && p.seen.FS.TakingOver()
 	}
 	return false
 }
@@ -165,18 +165,4 @@ func (p *planner) alsoDown(d *api.Daemon) []string {
 		}
 	}
 	return names
-}
-
-// takingOver says whether all ranks have an MDS, and one of them does not serve yet.
-func (x *FSFacts) takingOver() bool {
-	begun := false
-	for _, fs := range x.Filesystems {
-		if len(fs.Down)+len(fs.Damaged) > 0 {
-			return false
-		}
-		for _, m := range fs.MDS {
-			begun = begun || m.State != mdsActive
-		}
-	}
-	return begun
 }

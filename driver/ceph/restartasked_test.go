@@ -144,7 +144,7 @@ func TestRestart_heals(t *testing.T) {
 		"another cluster answers": {"c-osd-0", func(o *Observation) { o.FSID = "another" }, "Refuse: mons of another cluster (fsid another) answer"},
 		"it was not asked":        {"c-osd-0", func(o *Observation) { o.Restart = nil }, "Refuse: cannot check osd.0: the mons do not answer"},
 		"copies help no mon":      {"c-mon-a", func(o *Observation) { o.PGsClean-- }, "Refuse: cannot stop mon.a now; Ceph reports: it would hurt"},
-		"an MDS takes over":       {"c-mds-home-a", func(o *Observation) { o.FS.Filesystems["home"].MDS[0] = MDS{"home-b", "up:replay"} }, "Wait: cannot stop mds.home-a"},
+		"an MDS takes over":       {"c-mds-home-a", func(o *Observation) { o.FS.Filesystems["home"].MDS[0] = MDS{Name: "home-b", State: "up:replay"} }, "Wait: cannot stop mds.home-a"},
 		"an MDS is missing": {"c-mds-home-a", func(o *Observation) {
 			fs := o.FS.Filesystems["home"]
 			fs.Down = []int{0}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ func TestIdleDaemons(t *testing.T) {
 	begin(t)
 	b := newBed(t, 3, 1)
 	spec := home.SpecFor(b.Lab, 3, 2, 1)
-	spec.Interval = "2s"
+	spec.Interval, spec.Config = "2s", maps.Clone(spec.Config)
+	spec.Config["mon_data_avail_warn"], spec.Config["mon_data_avail_crit"] = "2", "1"
 	b.mustApply(spec.YAML() + filesystemYAML())
 	b.await("Ceph to be well", func() error { return b.health(3, 3) })
 	b.idleOSDs()
