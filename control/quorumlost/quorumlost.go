@@ -88,6 +88,7 @@ func (w *Watcher) look(ctx context.Context) string {
 	}
 	asked.Wait()
 	away = slices.DeleteFunc(away, func(name string) bool { return name == "" })
+	slices.Sort(away)
 	if 2*(len(voters)-len(away)) > len(voters) {
 		return fmt.Sprintf("no quorum: all or most of the %d servers answer, and this one waits for etcd: they elect a "+
 			"leader, or the "+

@@ -56,8 +56,9 @@ func Next(h *api.Host) string {
 		return fmt.Sprintf("check the clock of host %s ('date' there); if it is right, %s", h.Name, joinAgain(h, server))
 	case api.ReasonCertificateEnded, api.ReasonCertificateRefused:
 		return joinAgain(h, server)
+	default:
+		return hearAgain(h, look)
 	}
-	return hearAgain(h, look)
 }
 
 // hearAgain says what to do about a silent agent: bare on a machine of its own, else what

@@ -29,6 +29,7 @@ func StorageOf(host string, daemons []*api.Daemon, statuses []api.StorageStatus)
 			s.Up = append(s.Up, name)
 		case down:
 			s.Down = append(s.Down, name)
+		case unsaid:
 		}
 	}
 	slices.Sort(s.Up)
