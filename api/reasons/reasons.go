@@ -28,7 +28,8 @@ var All = map[api.Reason]string{
 	api.ReasonKilled:        "Somebody, or the kernel for want of memory, killed the daemon's process.",
 
 	api.ReasonMachineUnreachable: "The machine of the host does not answer.",
-	api.ReasonNetworkCut: "The machine of the host does not answer the servers, and the storage system has its daemons " +
+	api.ReasonNetworkCut: "The machine of the host does not answer the servers, and the storage system has its " +
+		"daemons " +
 		"as up.",
 	api.ReasonAgentStopped:       "The machine answers, and its agent was stopped.",
 	api.ReasonAgentNotRunning:    "The machine answers, and nothing is seen of its agent.",
@@ -54,16 +55,18 @@ var All = map[api.Reason]string{
 	api.ReasonBricksOffline: "Bricks of the node are offline, though its glusterd runs.",
 	api.ReasonPeerRejected:  "The pool rejects the daemon: it has another configuration than the others.",
 
-	api.ReasonClientsPaused:    "Somebody paused the storage system: clients write nothing, or read nothing either.",
-	api.ReasonQuotaReached:     "As much is stored as the quota allows: it takes no writes.",
-	api.ReasonQuotaNear:        "Most of the quota is used: it takes no writes soon.",
-	api.ReasonDataUnavailable:  "Devices that hold the data are down or gone.",
-	api.ReasonNotServed:        "Daemons that serve it do not run, or are too few.",
-	api.ReasonHealthCheck:      "The storage system itself finds something wrong: the text has its word.",
-	api.ReasonForeignFinalizer: "It is deleted in the storage system, and a finalizer of another program keeps the object.",
-	api.ReasonSecondPath:       "Two devices of the host are one disk: the second path to it cannot be used as another disk.",
-	api.ReasonClockSkewed:      "The clock of the host differs from the servers'.",
-	api.ReasonNotSelected:      "No StorageNode selects the host: nothing of a cluster runs there.",
+	api.ReasonClientsPaused:   "Somebody paused the storage system: clients write nothing, or read nothing either.",
+	api.ReasonQuotaReached:    "As much is stored as the quota allows: it takes no writes.",
+	api.ReasonQuotaNear:       "Most of the quota is used: it takes no writes soon.",
+	api.ReasonDataUnavailable: "Devices that hold the data are down or gone.",
+	api.ReasonNotServed:       "Daemons that serve it do not run, or are too few.",
+	api.ReasonHealthCheck:     "The storage system itself finds something wrong: the text has its word.",
+	api.ReasonForeignFinalizer: "It is deleted in the storage system, and a finalizer of another program keeps " +
+		"the object.",
+	api.ReasonSecondPath: "Two devices of the host are one disk: the second path to it cannot be used as " +
+		"another disk.",
+	api.ReasonClockSkewed: "The clock of the host differs from the servers'.",
+	api.ReasonNotSelected: "No StorageNode selects the host: nothing of a cluster runs there.",
 
 	api.ReasonAgentDisconnected: "The agent of the host is disconnected.",
 	api.ReasonNotAnswering: "The storage system does not answer, or has not reported yet what the decision " +
