@@ -28,7 +28,8 @@ var All = map[api.Reason]string{
 	api.ReasonKilled:        "Somebody, or the kernel for want of memory, killed the daemon's process.",
 
 	api.ReasonMachineUnreachable: "The machine of the host does not answer.",
-	api.ReasonNetworkCut: "The machine of the host does not answer the servers, and the storage system has its daemons " +
+	api.ReasonNetworkCut: "The machine of the host does not answer the servers, and the storage system has its " +
+		"daemons " +
 		"as up.",
 	api.ReasonAgentStopped:       "The machine answers, and its agent was stopped.",
 	api.ReasonAgentNotRunning:    "The machine answers, and nothing is seen of its agent.",
@@ -44,8 +45,8 @@ var All = map[api.Reason]string{
 	api.ReasonZeroWeight:    "The OSD has weight 0 in CRUSH: Ceph gives it no data.",
 	api.ReasonNotUsed:       "No pool stores data on OSDs of this device class or at this place in CRUSH.",
 	api.ReasonFlagSet:       "A flag that somebody set in the storage system keeps the daemon from serving.",
-	api.ReasonFull:          "The device is so full that the storage system refuses writes.",
-	api.ReasonNearFull:      "The device is nearly full.",
+	api.ReasonFull:          "A device is so full that the storage system refuses writes.",
+	api.ReasonNearFull:      "A device is nearly full.",
 	api.ReasonBackfillFull:  "The device is so full that the storage system moves no more data to it.",
 	api.ReasonNotInQuorum:   "The mon is in Ceph's map and not in the quorum.",
 	api.ReasonNotListed:     "The process runs, and the storage system does not list the daemon.",
@@ -55,8 +56,6 @@ var All = map[api.Reason]string{
 	api.ReasonPeerRejected:  "The pool rejects the daemon: it has another configuration than the others.",
 
 	api.ReasonClientsPaused:    "Somebody paused the storage system: clients write nothing, or read nothing either.",
-	api.ReasonStorageFull:      "Devices of the storage system are full: it takes no writes, or makes no copies.",
-	api.ReasonStorageNearFull:  "Devices of the storage system are almost full: it takes no writes soon.",
 	api.ReasonQuotaReached:     "As much is stored as the quota allows: it takes no writes.",
 	api.ReasonQuotaNear:        "Most of the quota is used: it takes no writes soon.",
 	api.ReasonDataUnavailable:  "Devices that hold the data are down or gone.",

@@ -135,8 +135,6 @@ const (
 // Reasons why what the storage system has does not serve, or soon will not.
 const (
 	ReasonClientsPaused    Reason = "ClientsPaused"
-	ReasonStorageFull      Reason = "StorageFull"
-	ReasonStorageNearFull  Reason = "StorageNearFull"
 	ReasonQuotaReached     Reason = "QuotaReached"
 	ReasonQuotaNear        Reason = "QuotaNear"
 	ReasonDataUnavailable  Reason = "DataUnavailable"
@@ -156,7 +154,7 @@ func (r Reason) NeedsPerson() bool {
 		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost,
 		ReasonQuorumAtRisk, ReasonChangedOutside, ReasonKeepsEnding, ReasonMarkedOut, ReasonZeroWeight, ReasonNotUsed,
 		ReasonFlagSet, ReasonFull, ReasonNotInQuorum, ReasonNotJoinable, ReasonPeerRejected,
-		ReasonClientsPaused, ReasonStorageFull, ReasonQuotaReached, ReasonForeignFinalizer, ReasonSecondPath:
+		ReasonClientsPaused, ReasonQuotaReached, ReasonForeignFinalizer, ReasonSecondPath:
 		return true
 	}
 	return false

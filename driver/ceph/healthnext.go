@@ -15,17 +15,6 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// placeholders are the words of next steps that stand for a name, with how Ceph's own text has that name.
-var placeholders = []struct {
-	word string
-	name *regexp.Regexp
-}{
-	{"osd.N", regexp.MustCompile(`\b(osd\.\d+)\b`)},
-	{"mon.NAME", regexp.MustCompile(`\b(mon\.[a-z0-9-]+)`)},
-	{"mds.NAME", regexp.MustCompile(`\b(mds\.[A-Za-z][A-Za-z0-9._-]*)`)},
-	{"POOL", regexp.MustCompile(`pool '([^']+)'`)},
-}
-
 // tellChecks are Ceph's health checks with the next steps for this very cluster: with names where Ceph has told them, and with the way out of
 // maintenance where that is the reason.
 func (p *planner) tellChecks() []api.HealthCheck {
@@ -126,12 +115,7 @@ func (p *planner) hostOfOSD(id string) string {
 
 // withNames is the next step of a check, with the first of the names that Ceph's text has.
 func (p *planner) withNames(c api.HealthCheck) string {
-	next, text := c.Next, strings.Join(append(slices.Clone(c.Detail), c.Message), "\n")
-	for _, x := range placeholders {
-		if found := x.name.FindStringSubmatch(text); found != nil {
-			next = strings.ReplaceAll(next, x.word, found[1])
-		}
-	}
+	next := health.WithNames(c)
 	if hosts := p.monHostsOut(); c.Code == "MON_DOWN" && len(hosts) > 0 {
 		i := slices.IndexFunc(p.members, func(m member) bool { return m.Host == hosts[0] })
 		next = strings.NewReplacer("mon.NAME", "mon."+p.members[i].ID, "HOST", hosts[0]).Replace(c.Next)

@@ -248,12 +248,12 @@ func (p *planner) checkPool(x *poolPlan) {
 			map[bool]string{true: "is", false: "are"}[room == 1])
 	case p.poolsKnown() && p.osdsComing():
 		x.next = comingNext(p)
-		x.waits.wait(x.next.Reason, "it needs %s, but there %s so far: %s", p.bucketWords(x, x.size), areWords(room),
+		x.waits.wait(x.next.Reason, "it needs %s, but there %s so far: %s", p.bucketWords(x, x.size), writes.Are(room),
 			x.next.Message)
 	case !p.poolsKnown() && len(p.have) > 0: // nobody can tell
 	case x.have == nil || p.changesPlace(x):
 		x.refuse(api.ReasonInsufficientNodes, "it needs %s, one per copy or chunk, but there %s: add some%s, or declare "+
-			"fewer copies or a smaller failureDomain", p.bucketWords(x, x.size), areWords(room), howToLabel(x.domain))
+			"fewer copies or a smaller failureDomain", p.bucketWords(x, x.size), writes.Are(room), howToLabel(x.domain))
 	}
 }
 
@@ -274,13 +274,6 @@ func kindOfPool(erasure bool) string {
 		return "erasure-coded"
 	}
 	return "replicated"
-}
-
-func areWords(n int) string {
-	if n == 1 {
-		return "is 1"
-	}
-	return "are " + strconv.Itoa(n)
 }
 
 // bucketWords are so many buckets of the failure domain in words, such as "3 hosts with OSDs of class ssd".

@@ -3,12 +3,9 @@ package ceph
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
@@ -53,7 +50,7 @@ func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
 		s.Layout = profile["k"] + "+" + profile["m"]
 	}
 	if u, known := p.seen.PoolFacts.Usage[x.Name]; known {
-		s.Used, s.Available = rounded(u.Stored), rounded(u.Available)
+		s.Used, s.Available = writes.Rounded(u.Stored), writes.Rounded(u.Available)
 	}
 }
 
@@ -126,13 +123,4 @@ func clusterFacts(p *planner) *writes.Cluster {
 // neverServed says whether clients could not use a resource yet.
 func neverServed(s *api.ResourceStatus) bool {
 	return !s.Served && (s.State == "" || s.State == api.ResourcePending || s.State == api.ResourceCreating)
-}
-
-// rounded is a number of bytes to two digits: a status that changed with each object would be written with each run.
-func rounded(bytes int64) *resource.Quantity {
-	step := int64(1)
-	for bytes/step >= 100 {
-		step *= 10
-	}
-	return resource.NewQuantity(int64(math.Round(float64(bytes)/float64(step)))*step, resource.DecimalSI)
 }

@@ -62,7 +62,7 @@ func (p *planner) tellStore(x *storePlan, s *api.ObjectStoreStatus) {
 		}
 	}
 	if u, known := p.seen.PoolFacts.Usage[rgw.PoolData(x.Name)]; known {
-		s.Used, s.Available = rounded(u.Stored), rounded(u.Available)
+		s.Used, s.Available = writes.Rounded(u.Stored), writes.Rounded(u.Available)
 	}
 	if equality.Semantic.DeepEqual(s, &x.Status) {
 		*s = x.Status

@@ -1,6 +1,7 @@
 package writes
 
 import (
+	"strconv"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -36,4 +37,12 @@ func OSDComing(osd, host string, maintenance bool) Coming {
 	}
 	return Coming{api.ReasonStarting, osd + " on host " + host + " is not up",
 		"wait, or run " + quote("holdfast why", osd)}
+}
+
+// Are is how many there are, in words.
+func Are(n int) string {
+	if n == 1 {
+		return "is 1"
+	}
+	return "are " + strconv.Itoa(n)
 }

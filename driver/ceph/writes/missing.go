@@ -44,7 +44,7 @@ func missing(c *Cluster, p *Pool) Word {
 		}
 	case p.has("backfill_toofull", "recovery_toofull"):
 		return Word{
-			Reason: api.ReasonStorageFull, Text: "the OSDs where copies belong are too full",
+			Reason: api.ReasonFull, Text: "the OSDs where copies belong are too full",
 			Next: "add disks or delete data; 'holdfast ceph osd df' shows how full each OSD is",
 		}
 	case held >= 0:

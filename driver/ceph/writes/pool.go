@@ -141,13 +141,13 @@ func paused(c *Cluster, _ *Pool) Word {
 func full(c *Cluster, p *Pool) Word {
 	switch {
 	case slices.Contains(c.Flags, "full"):
-		return Word{api.ResourceDegraded, api.ReasonStorageFull, "it takes no writes: the flag full is set for the " +
+		return Word{api.ResourceDegraded, api.ReasonFull, "it takes no writes: the flag full is set for the " +
 			"whole cluster", "add disks or delete data, or, if somebody set it, run " + quote(health.Unset("full"))}
 	case slices.Contains(p.Flags, "full_quota"):
 		return well // Ceph sets both
 	case slices.Contains(p.Flags, "full"):
 		return Word{
-			api.ResourceDegraded, api.ReasonStorageFull,
+			api.ResourceDegraded, api.ReasonFull,
 			"it takes no writes: " + areFull(c.Full, "full"),
 			"add disks or delete data; to be able to delete, run 'holdfast ceph osd set-full-ratio 0.97', and set it " +
 				"back to 0.95 afterwards; 'holdfast ceph osd df' shows how full each OSD is",
@@ -192,7 +192,7 @@ func near(c *Cluster, p *Pool) Word {
 		}
 	case slices.Contains(p.Flags, "nearfull"), slices.Contains(p.Flags, "backfillfull"):
 		return Word{
-			api.ResourceOnline, api.ReasonStorageNearFull, "it takes no writes soon: " + areFull(c.NearFull, "almost full"),
+			api.ResourceOnline, api.ReasonNearFull, "it takes no writes soon: " + areFull(c.NearFull, "almost full"),
 			"add disks or delete data; 'holdfast ceph osd df' shows how full each OSD is",
 		}
 	}

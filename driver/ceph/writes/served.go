@@ -69,7 +69,7 @@ func (f *FS) unserved() Word {
 		}
 	case f.Closed:
 		return Word{
-			Reason: api.ReasonChangedOutside, Text: "no MDS may serve it: somebody ran 'ceph fs fail', or set it not joinable",
+			Reason: api.ReasonNotJoinable, Text: "no MDS may serve it: somebody ran 'ceph fs fail', or set it not joinable",
 			Next: "when the reason is over, run " + quote("holdfast ceph fs set", f.Name, "joinable true"),
 		}
 	case f.MaxMDS == 0:

@@ -42,15 +42,15 @@ func TestJudgePool(t *testing.T) {
 		{"paused writes", func(c *Cluster, _ *Pool) { c.Flags = []string{"pausewr"} }, api.ResourceDegraded,
 			api.ReasonClientsPaused, "'holdfast ceph osd unset pause'"},
 		{"flag full", func(c *Cluster, _ *Pool) { c.Flags = []string{"full"} }, api.ResourceDegraded,
-			api.ReasonStorageFull, "'holdfast ceph osd unset full'"},
+			api.ReasonFull, "'holdfast ceph osd unset full'"},
 		{"full OSDs", func(c *Cluster, p *Pool) {
 			c.Fill("osd.1", Fullness([]string{"exists", "full", "up"}))
 			p.Flags = append(p.Flags, "full")
-		}, api.ResourceDegraded, api.ReasonStorageFull, "set-full-ratio 0.97"},
+		}, api.ResourceDegraded, api.ReasonFull, "set-full-ratio 0.97"},
 		{"nearly full OSDs", func(c *Cluster, p *Pool) {
 			c.Fill("osd.1", Fullness([]string{"nearfull"}))
 			p.Flags = append(p.Flags, "nearfull")
-		}, api.ResourceOnline, api.ReasonStorageNearFull, "'holdfast ceph osd df'"},
+		}, api.ResourceOnline, api.ReasonNearFull, "'holdfast ceph osd df'"},
 		{"quota reached", func(_ *Cluster, p *Pool) { p.Flags = append(p.Flags, "full", "full_quota") },
 			api.ResourceDegraded,
 			api.ReasonQuotaReached, "raise spec.quota"},
@@ -102,7 +102,7 @@ func TestJudgePool_missing(t *testing.T) {
 		{"inconsistent", func(c *Cluster, _ *Pool) { c.Down = []string{"osd.1"} }, "active+clean+inconsistent",
 			api.ResourceDegraded, api.ReasonDataDamaged, "'holdfast ceph pg repair PG'"},
 		{"too full", func(*Cluster, *Pool) {}, "active+remapped+backfill_toofull", api.ResourceDegraded,
-			api.ReasonStorageFull, "'holdfast ceph osd df'"},
+			api.ReasonFull, "'holdfast ceph osd df'"},
 		{"incomplete", func(*Cluster, *Pool) {}, "incomplete", api.ResourceOffline, api.ReasonDataUnavailable,
 			"'holdfast ceph pg dump_stuck inactive'"},
 		{"moving", func(*Cluster, *Pool) {}, "active+remapped+backfilling", api.ResourceDegraded,
@@ -160,7 +160,7 @@ func TestJudgeFS(t *testing.T) {
 	}{
 		{"well", func(*FS) {}, api.ResourceOnline, "", ""},
 		{"failed", func(f *FS) { f.Closed, f.Active, f.Down = true, nil, []int{0} }, api.ResourceOffline,
-			api.ReasonChangedOutside, "'holdfast ceph fs set home joinable true'"},
+			api.ReasonNotJoinable, "'holdfast ceph fs set home joinable true'"},
 		{"down", func(f *FS) { f.MaxMDS, f.Active = 0, nil }, api.ResourceOffline, api.ReasonChangedOutside,
 			"'holdfast ceph fs set home down false'"},
 		{"damaged", func(f *FS) { f.Damaged, f.Active = []int{0}, nil }, api.ResourceOffline, api.ReasonDataDamaged,
@@ -204,7 +204,7 @@ func TestJudgeStore(t *testing.T) {
 
 // TestWord_With: the worst part gives a whole its reason, and a warning of a part is told, too.
 func TestWord_With(t *testing.T) {
-	full := Word{api.ResourceDegraded, api.ReasonStorageFull, "full", "add disks"}
+	full := Word{api.ResourceDegraded, api.ReasonFull, "full", "add disks"}
 	near := Word{api.ResourceOnline, api.ReasonQuotaNear, "near", "raise it"}
 	off := Word{api.ResourceOffline, api.ReasonClientsPaused, "paused", "unset it"}
 	w := well.With("pool a", near).With("pool b", full).With("pool c", well).With("pool d", off)
