@@ -153,7 +153,7 @@ func runOther(g *globals) func(ctx context.Context, out io.Writer, args ...strin
 	return func(ctx context.Context, out io.Writer, args ...string) error {
 		args = append(args, "--kubeconfig", g.kubeconfig, "--context", g.context, "--data-dir", g.dataDir)
 		if code := run(ctx, args, streams{in: strings.NewReader(""), out: out, err: out}); code != exitOK {
-			return fmt.Errorf("'holdfast %s' ended with exit code %d", args[0], code)
+			return fmt.Errorf("the command %s ended with exit code %d", args[0], code)
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -32,11 +33,12 @@ func TestSupportBundle(t *testing.T) {
 		t.Fatalf("%d secrets were found", len(secrets))
 	}
 
-	out := b.run("support-bundle", "-o", "/root/b.tar.gz")
+	path := filepath.Join(t.TempDir(), "b.tar.gz") // hosts have the directories of the machine
+	out := b.run("support-bundle", "-o", path)
 	h := b.Lab.Host(1)
-	files := h.Run(t, t.Context(), "sh", "-c", "stat -c %a /root/b.tar.gz; tar tzf /root/b.tar.gz")
-	text := h.Run(t, t.Context(), "tar", "xzOf", "/root/b.tar.gz")
-	t.Logf("a bundle of %d bytes: %s", len(text), h.Run(t, t.Context(), "tar", "xzOf", "/root/b.tar.gz",
+	files := h.Run(t, t.Context(), "sh", "-c", "stat -c %a "+path+"; tar tzf "+path)
+	text := h.Run(t, t.Context(), "tar", "xzOf", path)
+	t.Logf("a bundle of %d bytes: %s", len(text), h.Run(t, t.Context(), "tar", "xzOf", path,
 		"holdfast-support/NOT-COLLECTED.txt"))
 	if !strings.HasPrefix(files, "600\n") {
 		t.Errorf("its mode is %.4s", files)
