@@ -82,6 +82,10 @@ var untrusted = map[string]struct{ good, class string }{
 	"Daemon lastExit.reason": {"exit code 1", aLine},
 	"Daemon lastExit.log":    {"the end", aText},
 	"Daemon report":          {"{}", aText},
+	"Daemon service.state":   {"OutOfService", aWord},
+	"Daemon service.reason":  {"MarkedOut", aWord},
+	"Daemon service.message": {"it is marked out", aLine},
+	"Daemon service.next":    {"run 'holdfast ceph osd in 2'", aLine},
 
 	"Daemon lastExit.cause":   {"PortInUse", aWord},
 	"Daemon lastExit.message": {"port 3300 is taken by nginx (process 7)", aLine},
@@ -158,6 +162,9 @@ func put(status map[string]any, at string, value any) {
 		"foreign":    {"type": "ceph-osd", "id": "3", "pid": int64(1), "started": "2026-01-01T00:00:00.000000Z"},
 		"filesystem": {"type": "ext4"},
 		"lastExit":   {"reason": "exit code 1", "time": "2026-01-01T00:00:00.000000Z"},
+		"service": {
+			"state": "Limited", "reason": "NearFull", "message": "it is nearly full", "since": "2026-01-01T00:00:00Z",
+		},
 	}
 	head, rest, deeper := strings.Cut(at, ".")
 	name, isMap := strings.CutSuffix(head, "{}")

@@ -298,11 +298,14 @@ const (
 
 // DaemonService is what the storage system says of a daemon, since when, why, and what a user does about it.
 type DaemonService struct {
-	State  ServiceState `json:"state"`
-	Reason Reason       `json:"reason"`
+	State ServiceState `json:"state"`
+	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z]*$`
+	Reason Reason `json:"reason"`
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Message string `json:"message"`
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Next  string      `json:"next,omitempty"`
 	Since metav1.Time `json:"since"`
 }

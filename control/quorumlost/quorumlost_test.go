@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +22,14 @@ import (
 
 // member is one of three members, of which some answer.
 type member struct {
+	mu      sync.Mutex
 	ready   bool
 	answers string
 }
 
 func (m *member) Ready(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.ready {
 		return nil
 	}
@@ -41,7 +45,16 @@ func (*member) Members() []etcd.Info {
 }
 
 func (m *member) Answers(_ context.Context, peerURL string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	return strings.Contains(m.answers, peerURL[14:16])
+}
+
+// become has the member know another quorum.
+func (m *member) become(ready bool, answers string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ready, m.answers = ready, answers
 }
 
 // TestWatcher: users are refused once there is no quorum for longer than an election lasts, and
@@ -56,7 +69,7 @@ func TestWatcher(t *testing.T) {
 		defer cancel()
 		wait := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		const admin, path = access.GroupAdmins, "/api/v1/namespaces"
-		m.ready, m.answers = false, "0.1"
+		m.become(false, "0.1")
 		if wait(2 * time.Second); w.asks(t, admin, path) != "" {
 			t.Error("users are refused during an election")
 		}
@@ -73,11 +86,11 @@ func TestWatcher(t *testing.T) {
 				t.Errorf("%s asks for %s, and reads %q", group, path, got)
 			}
 		}
-		m.answers = "0.1 0.2"
+		m.become(false, "0.1 0.2")
 		if wait(2 * time.Second); !strings.Contains(w.asks(t, admin, path), "elect a leader") {
 			t.Errorf("while most answer users read %q", w.asks(t, admin, path))
 		}
-		m.ready = true
+		m.become(true, "0.1 0.2")
 		if wait(2 * time.Second); w.asks(t, admin, path) != "" {
 			t.Error("users are refused with a quorum")
 		}

@@ -69,7 +69,7 @@ func of(d *api.Daemon, said Said, now time.Time) *api.DaemonService {
 		return nil
 	}
 	next := *is
-	next.Message, next.Next = words.Cut(next.Message, maxText), words.Cut(next.Next, maxText)
+	next.Message, next.Next = words.Line(next.Message, maxText), words.Line(next.Next, maxText)
 	next.Since = metav1.NewTime(now.Truncate(time.Second)) // as the API stores it
 	if was != nil && was.State == next.State && was.Reason == next.Reason {
 		next.Since = was.Since
