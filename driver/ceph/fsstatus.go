@@ -203,6 +203,8 @@ func ranksOf(p *planner, x *fsPlan) *writes.FS {
 	}
 	for _, rank := range slices.Sorted(maps.Keys(x.have.MDS)) {
 		switch m := x.have.MDS[rank]; {
+		case m.Laggy:
+			f.Hung = append(f.Hung, "mds."+m.Name)
 		case m.State == mdsActive:
 			f.Active = append(f.Active, "mds."+m.Name)
 		case rank < x.have.MaxMDS:

@@ -346,7 +346,7 @@ func saidOfMDS(f *serves.Facts, facts *FSFacts) {
 			f.Closed = append(f.Closed, name)
 		}
 		for _, mds := range fs.MDS {
-			f.MDS[mds.Name] = serves.Rank{Filesystem: name, State: mds.State}
+			f.MDS[mds.Name] = serves.Rank{Filesystem: name, State: mds.State, Laggy: mds.Laggy}
 		}
 	}
 }

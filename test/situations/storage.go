@@ -33,7 +33,7 @@ var storage = slicesOf(
 		api.ReasonInsufficientNodes, "set spec.replicated.size to 2", "", lackUnit},
 	row{"pool", "pool-no-class", "A pool's rule wants OSDs of a class that no OSD has.", "why pool/web",
 		api.ReasonInsufficientNodes, "add disks", "", lackUnit},
-	row{"pool", "pool-osd-down", "An OSD that holds copies is stopped.", "why pool/web",
+	row{"pool", "pool-osd-down", "An OSD that holds copies hangs, or was stopped.", "why pool/web",
 		api.ReasonDataUnavailable, "holdfast why osd.2", noWrites, lackUnit},
 	row{"pool", "pool-osds-down", "So many OSDs are stopped that fewer than min_size copies are left.", "why pool/web",
 		api.ReasonDataUnavailable, "holdfast why osd.1", "", lackUnit},
@@ -59,7 +59,7 @@ var storage = slicesOf(
 
 	row{"file system", "fs-failed", "Somebody ran 'ceph fs fail'.", "why filesystem/home",
 		api.ReasonNotJoinable, "holdfast ceph fs set home joinable true", noWrites, fsUnit},
-	row{"file system", "fs-no-mds", "All MDS of a file system are stopped.", "why filesystem/home",
+	row{"file system", "fs-no-mds", "All MDS of a file system hang, or were stopped.", "why filesystem/home",
 		api.ReasonNotServed, "holdfast why mds.home-a", noWrites, fsUnit},
 	row{"file system", "fs-read-only", "An MDS serves read-only, as a write to its metadata pool failed.",
 		"why filesystem/home",

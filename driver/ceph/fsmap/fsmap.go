@@ -34,6 +34,8 @@ type MDS struct {
 	Name string
 	// State is such as "up:active" or "up:replay".
 	State string
+	// Laggy is set while Ceph gets no sign of life from it, and has no other one to take over.
+	Laggy bool
 }
 
 // mdsNotJoinable is CEPH_MDSMAP_NOT_JOINABLE (include/ceph_fs.h).
@@ -50,6 +52,8 @@ type mdsInfo struct {
 	Name  string `json:"name"`
 	Rank  int    `json:"rank"`
 	State string `json:"state"`
+	// LaggySince is there as long as the MDS is laggy.
+	LaggySince string `json:"laggy_since"`
 }
 
 type fsAnswer struct {
@@ -84,7 +88,7 @@ func (m *Map) Facts() *Facts {
 				facts.Standbys = append(facts.Standbys, x.Name)
 				continue
 			}
-			fs.MDS[x.Rank] = MDS{x.Name, x.State}
+			fs.MDS[x.Rank] = MDS{x.Name, x.State, x.LaggySince != ""}
 		}
 		facts.Filesystems[a.Map.Name] = fs
 	}

@@ -270,7 +270,10 @@ var codes = []Code{
 			"'holdfast ceph balancer status' is on"},
 	{"OSD_NO_DOWN_OUT_INTERVAL", "OSDs that are down are never marked out, so lost copies are not restored.",
 		"remove mon_osd_down_out_interval from spec.ceph.config"},
-	{"OSD_NO_SORTBITWISE", "A flag of very old clusters is missing.", "'holdfast ceph osd set sortbitwise'"},
+	{
+		"OSD_NO_SORTBITWISE", "A flag of very old clusters is missing.",
+		"'holdfast ceph versions' lists OSDs that are too old: upgrade them",
+	},
 	{"OSD_ORPHAN", "CRUSH has an OSD that does not exist.", "'holdfast ceph osd crush rm osd.N'"},
 	{"OSD_OSDMAP_FLAGS", "A flag is set for the whole cluster.",
 		"when the reason is over: 'holdfast ceph osd unset FLAG' (pauserd and pausewr: 'holdfast ceph osd unset " +

@@ -15,6 +15,8 @@ const slowTakeover = 2 * time.Minute
 func (f *Facts) mds(d *api.Daemon) *api.DaemonService {
 	rank, has := f.MDS[d.Spec.ID]
 	switch {
+	case has && rank.Laggy && !f.fresh(d):
+		return out(api.ReasonDaemonHangs, restart(d), "it has a rank, and Ceph gets no sign of life from it")
 	case has && rank.State == "up:active":
 		return nil
 	case has:

@@ -55,7 +55,11 @@ type OSD struct {
 }
 
 // Rank is what an MDS does.
-type Rank struct{ Filesystem, State string }
+type Rank struct {
+	Filesystem, State string
+	// Laggy is set while Ceph gets no sign of life from it.
+	Laggy bool
+}
 
 // Of is what Ceph says of a daemon whose process runs; nil where it serves, or where that cannot be known.
 func (f *Facts) Of(d *api.Daemon) *api.DaemonService {

@@ -21,7 +21,7 @@ func well() *Facts {
 		Now: now, Fresh: time.Minute, Monmap: []string{"a", "b", "c"}, Quorum: []string{"a", "b", "c"},
 		ActiveMgr: "x", Mgrs: []string{"x", "y"},
 		OSDs:  map[int]OSD{2: {Up: true, In: true, Placed: true, Place: at, Weight: "0.00098"}},
-		Takes: []crushmap.Take{{Root: "default"}}, MDS: map[string]Rank{"home-a": {"home", "up:active"}},
+		Takes: []crushmap.Take{{Root: "default"}}, MDS: map[string]Rank{"home-a": {Filesystem: "home", State: "up:active"}},
 		Standbys: []string{"home-b"}, Listed: map[string][]string{"rgw": {"s3-a"}, "rbd-mirror": {"m-a"}},
 	}
 }
@@ -106,7 +106,11 @@ func TestOf(t *testing.T) {
 			api.OutOfService, api.ReasonNotJoinable, "'holdfast ceph fs set home joinable true'"},
 		"an MDS that hangs": {"mds", "home-c", func(*Facts) {},
 			api.OutOfService, api.ReasonDaemonHangs, "restart mds.home-c'"},
-		"replay": {"mds", "home-a", func(f *Facts) { f.MDS["home-a"] = Rank{"home", "up:replay"} },
+		"laggy": {
+			"mds", "home-a", func(f *Facts) { f.MDS["home-a"] = Rank{"home", "up:active", true} },
+			api.OutOfService, api.ReasonDaemonHangs, "restart mds.home-a'",
+		},
+		"replay": {"mds", "home-a", func(f *Facts) { f.MDS["home-a"] = Rank{Filesystem: "home", State: "up:replay"} },
 			api.OutOfService, api.ReasonTakingOver, "wait"},
 
 		"a gateway that Ceph does not list": {"rgw", "s3-b", func(*Facts) {},
@@ -142,7 +146,7 @@ func TestOf_takeover(t *testing.T) {
 		"up:clientreplay": "'holdfast ceph tell mds.home-a client ls'",
 	} {
 		f, d := well(), daemon("mds", "home-a")
-		f.MDS["home-a"] = Rank{"home", state}
+		f.MDS["home-a"] = Rank{Filesystem: "home", State: state}
 		d.Status.Service = &api.DaemonService{Reason: api.ReasonTakingOver, Since: metav1.NewTime(now.Add(-3 * time.Minute))}
 		if got := f.Of(d); got == nil || got.Reason != api.ReasonTakingOver || !strings.Contains(got.Next, next) {
 			t.Errorf("%s: %+v", state, got)

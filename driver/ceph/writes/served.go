@@ -18,6 +18,8 @@ type FS struct {
 	Damaged, Down []int
 	// Active are the MDS that serve, such as mds.web.a; Busy says of others how far they are.
 	Active, Busy []string
+	// Hung are those that have a rank and give Ceph no sign of life.
+	Hung []string
 	// ReadOnly are those that serve and write nothing.
 	ReadOnly []string
 	// Failing are its MDS whose processes do not run.
@@ -76,6 +78,11 @@ func (f *FS) unserved() Word {
 		return Word{
 			Reason: api.ReasonChangedOutside, Text: "no MDS serves it: somebody set it down",
 			Next: "when the reason is over, run " + quote("holdfast ceph fs set", f.Name, "down false"),
+		}
+	case len(f.Hung) > 0:
+		return Word{
+			Reason: api.ReasonNotServed, Text: "Ceph gets no sign of life from " + words.Few(f.Hung) + ", and no other MDS " +
+				"takes over", Next: "run " + quote("holdfast why", f.Hung[0]),
 		}
 	case len(f.Down) > 0:
 		return Word{Reason: api.ReasonNotServed, Text: fmt.Sprintf("no MDS serves rank %v", f.Down), Next: f.failingNext()}

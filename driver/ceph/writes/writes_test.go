@@ -167,6 +167,10 @@ func TestJudgeFS(t *testing.T) {
 			"'holdfast ceph mds repaired home:0'"},
 		{"no mds", func(f *FS) { f.Down, f.Active, f.Failing = []int{0}, nil, []string{"mds.home-b", "mds.home-a"} },
 			api.ResourceOffline, api.ReasonNotServed, "'holdfast why mds.home-a'"},
+		{
+			"hung", func(f *FS) { f.Hung, f.Active = f.Active, nil }, api.ResourceOffline, api.ReasonNotServed,
+			"'holdfast why mds.home-a'",
+		},
 		{"taking over", func(f *FS) { f.Active, f.Busy = nil, []string{"mds.home-b is replay"} }, api.ResourceOffline,
 			api.ReasonStarting, "wait"},
 		{"being made", func(f *FS) { f.Active, f.Fresh = nil, true }, api.ResourceCreating, api.ReasonNotServed, "wait"},
