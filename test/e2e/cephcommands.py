@@ -50,6 +50,8 @@ def fits(words, sig):
                 return True
             if 'x1' in words[0] or words[0].isupper():  # a name in a text, which stands for a value of any type
                 desc.numseen += 1
+                if desc.N:  # as validate_one does
+                    desc.n = desc.numseen + 1
                 words.pop(0)
                 continue
             try:
