@@ -83,7 +83,7 @@ func (t *told) of(d *api.Daemon) tellings {
 	return begun(d)
 }
 
-// begun is what is known of a daemon before anything was told.
+// begun is what is known of a daemon before the agent has written its status.
 func begun(d *api.Daemon) tellings {
 	there := own(d.Status)
 	return tellings{uid: d.UID, status: there, there: there, service: d.Status.Service, version: d.ResourceVersion}

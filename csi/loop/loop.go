@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // control is the device that hands out the numbers of loop devices.
@@ -33,8 +35,11 @@ func Find(file string) (device string, err error) {
 	for _, path := range backed {
 		device := "/dev/" + strings.Split(path, "/")[3]
 		info, err := statusOf(device)
+		if errors.Is(err, unix.ENOTCONN) && device == noted(file) {
+			return device, nil
+		}
 		if err != nil {
-			continue // it was detached meanwhile
+			continue // it was detached meanwhile, or is that of another file that does not answer
 		}
 		// Of a file that does not answer any more, the name has to do that it was attached with.
 		if answers && info.Device == st.Dev && info.Inode == st.Ino || !answers && nameIn(info) == nameFor(file) {
@@ -42,6 +47,16 @@ func Find(file string) (device string, err error) {
 		}
 	}
 	return "", nil
+}
+
+// Note is the file that names the loop device of a file. The kernel reads the file's attributes before it answers
+// LOOP_GET_STATUS64, so it answers nothing after the process that shows the file has ended.
+func Note(file string) string { return file + ".loop" }
+
+// noted is the device that a file was given last.
+func noted(file string) string {
+	text, _ := os.ReadFile(Note(file)) // without it, there was none
+	return string(text)
 }
 
 func statusOf(device string) (*unix.LoopInfo64, error) {
@@ -103,6 +118,9 @@ func attach(f *os.File, name string) (string, error) {
 	defer d.Close()
 	config := unix.LoopConfig{Fd: uint32(f.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_DIRECT_IO}}
 	copy(config.Info.File_name[:], nameFor(name))
+	if err := atomicfile.Write(Note(name), []byte(device), 0o600); err != nil {
+		return "", fmt.Errorf("noting the device of %s: %w", name, err)
+	}
 	if err := unix.IoctlLoopConfigure(int(d.Fd()), &config); err != nil {
 		return "", fmt.Errorf("attaching %s to %s: %w", name, device, err)
 	}

@@ -159,7 +159,7 @@ func (n *Node) drop(ctx context.Context, v backend.Volume) error {
 	if err := disk.Remove(file(v)); err != nil { // a process that was killed leaves its mount
 		return err
 	}
-	for _, name := range []string{socketName, keyName, confName} {
+	for _, name := range []string{socketName, keyName, confName, loop.Note(fileName)} {
 		if err := os.Remove(filepath.Join(v.Dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

@@ -31,7 +31,7 @@ func New(values []string) *Redactor {
 			all = append(all, form)
 		}
 	}
-	// The longest comes first, so that a part of a secret does not leave the rest of it behind.
+	// The longest is replaced before the others, so that a part of a secret does not leave the rest of it behind.
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, v := range slices.Compact(all) {

@@ -258,6 +258,11 @@ func (b *bed) awaitNoVolumes() {
 // nothingLeftOfVolumes fails if a node has anything of a volume.
 func (b *bed) nothingLeftOfVolumes() {
 	b.t.Helper()
+	// A loop device of a file that is not there any more has the file "/".
+	const look = "grep -lx / /sys/block/loop*/loop/backing_file || true"
+	if out := b.Node(1).Run(b.t, b.t.Context(), "sh", "-c", look); out != "" {
+		b.t.Errorf("loop devices without a file are left: %s", out)
+	}
 	for _, n := range b.Nodes() {
 		out := n.Run(b.t, b.t.Context(), "find", "/var/lib/holdfast/csi", "-mindepth", "1", "-not", "-name",
 			"processes")
