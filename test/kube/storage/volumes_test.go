@@ -139,13 +139,6 @@ func (b *bed) grown() {
 	lives := b.lives(claims)
 	b.Kubectl(b.t, "-n", claims, "patch", "pvc", "data-web-0", "-p",
 		`{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
-	b.await("the image to grow", func(context.Context) error {
-		if says := b.claim("data-web-0", "{.status.conditions[*].type}"); says != "FileSystemResizePending" {
-			return errors.New(says)
-		}
-		return nil
-	})
-	b.Kubectl(b.t, "-n", claims, "annotate", "pod", "web-0", "grown=true") // the kubelet looks at the pod at once
 	b.await("the volume to grow", func(ctx context.Context) error {
 		out, err := b.Try(ctx, "", "-n", claims, "exec", "web-0", "--", "df", "--output=size", "-BM", "/data")
 		size := 0
