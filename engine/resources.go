@@ -119,7 +119,7 @@ func Accept(r api.Resource, problems []string, now time.Time) {
 const maxResourceMessage = 1024
 
 // tellOrphans says of the resources of a cluster that does not exist that nobody makes them.
-func tellOrphans(ctx context.Context, store Store, cluster types.NamespacedName) error {
+func tellOrphans(ctx context.Context, store ResourceStore, cluster types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	all, err := store.Resources(ctx)

@@ -11,7 +11,7 @@ import (
 
 // devices are the questions about devices, which the drivers that label theirs answer.
 func (c Config) devices(h hosts.Config) devices.Config {
-	d := devices.Config{Store: h.Store, Planners: h.Planners, Labelers: map[api.StorageType]engine.Labeler{}}
+	d := devices.Config{Store: c.Store, Planners: h.Planners, Labelers: map[api.StorageType]engine.Labeler{}}
 	for _, driver := range c.Drivers {
 		if l, ok := driver.(engine.Labeler); ok {
 			d.Labelers[driver.Type()] = l

@@ -16,7 +16,7 @@ import (
 
 // Etcd keeps a server until the control plane goes on without it, whatever is switched off
 // then: also those in maintenance.
-func Etcd(config *rest.Config, store engine.Store) hosts.Guard {
+func Etcd(config *rest.Config, store engine.HostStore) hosts.Guard {
 	return func(ctx context.Context, host *api.Host) ([]hosts.Obstacle, error) {
 		if _, server := host.Labels[api.LabelServer]; !server {
 			return nil, nil

@@ -29,7 +29,7 @@ var handOverSteps = []struct{ name, daemonType string }{{"mons", TypeMon}, {"mgr
 
 // HandOver carries out Actions of HandOverKind. What was handed over stands in the Daemons, so that any leader goes on from there.
 type HandOver struct {
-	Store  engine.Store
+	Store  Store
 	Driver *Driver
 }
 

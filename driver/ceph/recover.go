@@ -46,8 +46,16 @@ const (
 // Recoverer carries out Actions of RecoverKind. While one is under way, up to the step keys, the plans of the cluster change nothing:
 // the Action alone stops and starts its daemons.
 type Recoverer struct {
-	Store  engine.Store
+	Store  Store
 	Driver *Driver
+}
+
+// Store is what the actions of this package read and write. An engine.Store is one.
+type Store interface {
+	engine.ClusterReader
+	engine.DaemonStore
+	// Secrets is that of engine.SecretStore.
+	Secrets(cluster types.NamespacedName) engine.SecretReader
 }
 
 var _ action.Handler = Recoverer{}

@@ -18,9 +18,17 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/devicename"
 )
 
+// Store is what is read. An engine.Store is one.
+type Store interface {
+	engine.ClusterReader
+	// Host is that of engine.HostStore, and Resources that of engine.ResourceStore.
+	Host(ctx context.Context, name string) (*engine.HostView, error)
+	Resources(ctx context.Context) ([]api.Resource, error)
+}
+
 // Config is what is asked.
 type Config struct {
-	Store engine.Store
+	Store Store
 	// Planners make the view of a cluster, with the word of its storage system, and Labelers read
 	// the labels of devices.
 	Planners map[api.StorageType]hosts.Planner

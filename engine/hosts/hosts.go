@@ -65,9 +65,18 @@ type Obstacle struct {
 	Refusal string
 }
 
+// Store is what the actions on hosts read and write. An engine.Store is one.
+type Store interface {
+	engine.ClusterReader
+	engine.HostStore
+	engine.NodeStore
+	// ReleaseDaemon is that of engine.DaemonStore.
+	ReleaseDaemon(ctx context.Context, daemon types.NamespacedName) error
+}
+
 // Config is what the actions on hosts need.
 type Config struct {
-	Store engine.Store
+	Store Store
 	// Planners are asked for the clusters of each type. Clusters of a type without one have nothing on any host.
 	Planners map[api.StorageType]Planner
 	// Guards are asked before a host may be switched off, or is deleted. What will pass is waited for: that the host shall leave may change it.

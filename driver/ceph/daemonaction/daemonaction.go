@@ -22,9 +22,18 @@ import (
 // soon is when to look again at a daemon that stops or starts.
 const soon = time.Second / 2
 
+// Store is what the handlers read and write. An engine.Store is one.
+type Store interface {
+	engine.ClusterReader
+	// Secrets is that of engine.SecretStore.
+	Secrets(cluster types.NamespacedName) engine.SecretReader
+	// AnnotateDaemon is that of engine.DaemonStore.
+	AnnotateDaemon(ctx context.Context, daemon types.NamespacedName, change func(annotations map[string]string)) error
+}
+
 // Config is what the handlers need.
 type Config struct {
-	Store engine.Store
+	Store Store
 	// Driver is asked whether Ceph can do without a daemon.
 	Driver engine.Driver
 	// Types are the types of daemons that Ceph itself has.
