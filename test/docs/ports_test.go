@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/torus"
 )
 
-// ofOthers are ports that the storage systems choose: the ranges of ms_bind_port_min and ms_bind_port_max in Ceph 16 and
-// later, the first port of a brick (option base-port of glusterd), and the operator's flag --listen.
+// ofOthers are ports that are no constants: the ranges of ms_bind_port_min and ms_bind_port_max in Ceph 16 and later,
+// the first port of a brick (option base-port of glusterd), and the operator's flag --listen.
 var ofOthers = []int{6800, 7300, 7568, 49152, 8081}
 
 var number = regexp.MustCompile(`\d{4,5}`)

@@ -10,7 +10,8 @@ import (
 )
 
 const page = "# Title\n\nUse `holdfast status` here.\n\n    one\n      two\n\n    three\n\nProse.\n\n" +
-	"- an item\n    that goes on\n\n<!-- run: on h2 -->\n```\n$ sudo holdfast get pools | grep x   # all\noutput\n```\n\n" +
+	"- an item\n    that goes on\n\n<!-- run: on h2 -->\n" +
+	"```\n$ sudo holdfast get pools | grep x   # all\noutput\n```\n\n" +
 	"```yaml\napiVersion: holdfast.io/v1alpha1\nkind: Pool\n---\napiVersion: v1\n```\n"
 
 func TestRead(t *testing.T) {
