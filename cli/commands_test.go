@@ -36,10 +36,16 @@ func TestCommandsInTexts(t *testing.T) {
 	}
 }
 
+// findCommand finds a command, also one that the library adds by itself.
+func findCommand(words []string) (*cobra.Command, []string, error) {
+	root := newRoot(streams{out: io.Discard, err: io.Discard})
+	root.InitDefaultCompletionCmd(words...)
+	return root.Find(words)
+}
+
 // wrongCommand says what is wrong with a command. A text may leave out its last arguments.
 func wrongCommand(words []string) string {
-	root := newRoot(streams{out: io.Discard, err: io.Discard})
-	cmd, rest, err := root.Find(words)
+	cmd, rest, err := findCommand(words)
 	if err != nil {
 		return err.Error()
 	}

@@ -1,3 +1,5 @@
+//go:generate go run ../internal/apidoc ../schema ../../docs/reference/api
+
 // Package crd holds the CustomResourceDefinitions of the holdfast.io kinds, as generated from
 // package v1alpha1.
 package crd

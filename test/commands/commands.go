@@ -121,7 +121,7 @@ var examples = map[string]string{
 	"mon.N": "mon.a", "mon.NAME": "mon.a", "mds.NAME": "mds.a", "WHO": "osd.1", "OSD": "osd.1", "DEVICE": "dev",
 	"RELEASE": "pacific",
 	"NAME":    "n1", "HOST": "h1", "FILE": "f.yaml", "ENTITY": "client.a", "ADDRESS": "10.0.0.1",
-	"KIND/NAME": "pool/web", "KIND": "pool",
+	"KIND/NAME": "pool/web", "KIND": "pool", "COMMAND": "get",
 }
 
 // Words are the words of a command, with an example for each name that it leaves open.
@@ -129,14 +129,18 @@ func (c Command) Words() []string {
 	text := verb.ReplaceAllString(appended.ReplaceAllString(c.Text, "$1"), "x1")
 	words := strings.Fields(list.ReplaceAllString(text, ""))
 	for i, w := range words {
-		for name, example := range examples {
-			if w == name {
-				words[i] = example
-			}
-		}
-		if flag, name, is := strings.Cut(w, "="); is && examples[name] != "" {
-			words[i] = flag + "=" + examples[name]
-		}
+		words[i] = Example(w)
 	}
 	return words
+}
+
+// Example is a word of a command, with an example for a name in capital letters.
+func Example(word string) string {
+	if example := examples[word]; example != "" {
+		return example
+	}
+	if flag, name, is := strings.Cut(word, "="); is && examples[name] != "" {
+		return flag + "=" + examples[name]
+	}
+	return word
 }

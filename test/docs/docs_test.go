@@ -31,8 +31,8 @@ type line struct {
 	text   string
 }
 
-// pages reads all pages.
-func pages(t *testing.T) map[string]page {
+// allPages reads all pages.
+func allPages(t *testing.T) map[string]page {
 	t.Helper()
 	all := map[string]page{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -94,14 +94,17 @@ func anchor(title string) string {
 	}, strings.TrimSpace(title))
 }
 
+// code is code within a line.
+var code = regexp.MustCompile("`[^`]+`")
+
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 func TestLinks(t *testing.T) {
-	all := pages(t)
+	all := allPages(t)
 	links := 0
 	for _, p := range all {
 		for _, l := range p.prose {
-			for _, found := range link.FindAllStringSubmatch(l.text, -1) {
+			for _, found := range link.FindAllStringSubmatch(code.ReplaceAllString(l.text, ""), -1) {
 				target, fragment, _ := strings.Cut(found[1], "#")
 				if strings.Contains(target, "://") {
 					continue
@@ -125,7 +128,7 @@ func TestLinks(t *testing.T) {
 }
 
 func TestWidth(t *testing.T) {
-	for _, p := range pages(t) {
+	for _, p := range allPages(t) {
 		for _, l := range p.prose {
 			if n := utf8.RuneCountInString(l.text); n > widest && !strings.HasPrefix(l.text, "|") && !strings.HasPrefix(l.text, "<!--") {
 				t.Errorf("%s:%d: %d characters: wrap it at %d", p.file, l.number, n, widest)

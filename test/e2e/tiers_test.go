@@ -78,6 +78,7 @@ var tests = map[string]struct {
 	"TestGlusterSplitBrain":   {full, 100},
 	"TestGlusterUpgrade":      {full, 120},
 	"TestHostActions":         {full, 333},
+	"TestHowTo":               {full, 150},
 	"TestHungDisk":            {full, 100},
 	"TestHungMons":            {full, 144},
 	"TestKeeping":             {full, 100},
@@ -92,6 +93,7 @@ var tests = map[string]struct {
 	"TestSideBySide":          {full, 120},
 	"TestSilentAgents":        {full, 260},
 	"TestSilentServers":       {full, 160},
+	"TestTutorial":            {full, 120},
 }
 
 // memory is what a test takes at most, in bytes: four hosts with real Ceph, or a virtual machine beside three.
