@@ -77,7 +77,7 @@ const optionsYAML = `    recovery: Fast
     scrub: {beginHour: 22, endHour: 6, minInterval: 24h, maxInterval: 168h}
     config:
       mon: {mon_osd_nearfull_ratio: .8, mon_cluster_log_to_file: "0"}
-      osd: {osd_max_scrubs: 2, osd_recovery_max_active: "4", debug_osd: 1/5, osd_heartbeat_grace: "25.0"}
+      osd: {osd_max_scrubs: 2, osd_recovery_max_active: "4", debug_osd: 1/5, osd_heartbeat_grace: "25", osd_scrub_load_threshold: .50}
       osd.1: {osd_op_history_size: "21", bluestore_compression_min_blob_size_hdd: 16K}
       mds: {mds_cache_memory_limit: 1G, mds_session_blocklist_on_timeout: True}
       mgr: {mgr/balancer/active: "true", mgr_stats_period: "1"}
@@ -91,7 +91,9 @@ func TestEmptyPlan(t *testing.T) {
 	b := newBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval, wanted.Config = "1s", maps.Clone(wanted.Config)
-	delete(wanted.Config, "mgr_stats_period")
+	for _, twice := range []string{"mgr_stats_period", "osd_recovery_sleep", "osd_recovery_sleep_hdd"} {
+		delete(wanted.Config, twice)
+	}
 	manifest := strings.Replace(wanted.YAML(), "    config:\n", optionsYAML, 1) + everyKindYAML +
 		poolYAML("plain") +
 		poolYAML("quick", "replicated: {size: 2, minSize: 1}", "failureDomain: osd", "quota: {maxBytes: 1536Mi, maxObjects: 5000}") +
