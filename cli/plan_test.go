@@ -403,3 +403,20 @@ func TestPlan_output(t *testing.T) {
 		t.Errorf("%d plans were kept (%v)", len(list.Items), err)
 	}
 }
+
+// TestPlan_ofOneDeletionTwice: when another plan has deleted what a plan deletes, it is said that this is gone, and of
+// nothing else.
+func TestPlan_ofOneDeletionTwice(t *testing.T) {
+	p := newHome(t, "twice")
+	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
+	p.must(t, exitOK, "{apiVersion: holdfast.io/v1alpha1, kind: Pool, metadata: {name: x}, spec: {cluster: c}}",
+		[]string{"apply", "-f", "-", "--when-possible"})
+	first := nameIn(t, p.must(t, exitOK, "", []string{"plan", "--delete", "pool/x"}))
+	p.editHost(t, "twice-1", func(h *api.Host) { h.Labels["rack"] = "r1" }) // else both are one plan
+	second := nameIn(t, p.must(t, exitOK, "", []string{"plan", "--delete", "pool/x"}))
+	p.must(t, exitOK, "", []string{"delete", "--plan", second, "--wait=false"}, "pool/x deleted")
+	out := p.must(t, exitRefused, "", []string{"delete", "--plan", first}, "is out of date; nothing was changed. Since then:", "pool/twice/x is gone")
+	if strings.Contains(out, "storagecluster") {
+		t.Errorf("the cluster is there, and it is said that\n%s", out)
+	}
+}

@@ -90,7 +90,7 @@ func movedSince(ctx context.Context, plan *api.Plan, p *proposal, begun bool) []
 	if begun {
 		return slices.Concat(movedMeanwhile(ctx, plan, p), plans.UnnamedData(was, p.PlanProposal))
 	}
-	moved := plans.BasisOf(p.PlanProposal).Moved(was, p.who(ctx))
+	moved := plans.BasisOf(p.PlanProposal).Moved(was, p.witness(ctx))
 	if len(moved) > 0 {
 		return moved
 	}
@@ -144,5 +144,5 @@ func movedMeanwhile(ctx context.Context, plan *api.Plan, p *proposal) []string {
 		_, ok := own[b.Object]
 		return !ok
 	})
-	return own.Moved(&was, p.who(ctx))
+	return own.Moved(&was, p.witness(ctx))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,9 +52,9 @@ func (p *proposal) destroys() bool { return len(p.Destroys) > 0 }
 // silence tells of all storage systems that do not answer.
 func (p *proposal) silence() string { return strings.Join(p.notes(api.NoteNoAnswer), ", ") }
 
-// who says who changed an object of the basis, as far as that is still there.
-func (p *proposal) who(ctx context.Context) func(object string) string {
-	return func(object string) string {
+// witness says who changed an object of the basis, or that it is gone.
+func (p *proposal) witness(ctx context.Context) func(object string) plans.Witness {
+	return func(object string) plans.Witness {
 		parts := strings.Split(object, "/")
 		for kind := range p.client.Scheme().KnownTypes(api.GroupVersion) {
 			if strings.ToLower(kind) != parts[0] {
@@ -66,11 +67,14 @@ func (p *proposal) who(ctx context.Context) func(object string) string {
 				key.Namespace = parts[1]
 			}
 			read := func(ctx context.Context) error { return p.client.Get(ctx, key, u) }
-			if withDeadline(ctx, read) == nil {
-				return plans.WhoChanged(u)
+			switch err := withDeadline(ctx, read); {
+			case apierrors.IsNotFound(err):
+				return plans.Witness{Gone: true}
+			case err == nil:
+				return plans.Witness{Changed: plans.WhoChanged(u)}
 			}
 		}
-		return ""
+		return plans.Witness{}
 	}
 }
 

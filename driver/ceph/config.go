@@ -182,6 +182,9 @@ func (p *planner) planConfig() {
 		return
 	}
 	facts := p.seen.Config
+	if awaitsOptions(p, facts) {
+		return
+	}
 	set, gone := map[string]string{}, map[string]string{}
 	p.options.each(func(section, name, value string) {
 		key := configKey(section, name)
@@ -200,6 +203,22 @@ func (p *planner) planConfig() {
 	}
 	p.configStored = len(set)+len(gone) == 0
 	p.configSet, p.configGone = set, gone
+}
+
+// awaitsOptions says whether options are declared that Ceph has yet to be asked for: a run that places daemons reads the
+// spec once more after it has asked.
+func awaitsOptions(p *planner, facts *ConfigFacts) bool {
+	unasked := map[string]string{}
+	p.options.each(func(section, name, _ string) {
+		if !facts.hasAsked(name) {
+			unasked[configKey(section, name)] = ""
+		}
+	})
+	if len(unasked) > 0 {
+		p.decide(api.VerdictWait, api.ReasonConfiguring, "config", "not set yet: %s; the next orchestration asks Ceph for them",
+			words.Few(optionNames(unasked)))
+	}
+	return len(unasked) > 0
 }
 
 // writeConfig asks for what planConfig found.
@@ -257,6 +276,7 @@ func (p *planner) configProblems() []string {
 			}
 		case strings.HasPrefix(name, "mgr/") && !p.seen.MgrAvailable:
 			// only a manager knows the options of its modules
+		case !facts.hasAsked(name): // it was declared meanwhile
 		default:
 			meant := ""
 			if near := facts.Near[name]; len(near) > 0 {

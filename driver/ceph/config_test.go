@@ -3,6 +3,7 @@ package ceph
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,30 @@ func TestConfig_cutOff(t *testing.T) {
 		if got := f.ceph.Stored(); len(got) > 0 || len(f.ceph.Keys()) > 0 {
 			t.Errorf("cut after %d commands: left %v, %v", cut, got, f.ceph.Keys())
 		}
+	}
+}
+
+// An option that was declared after Ceph was asked is not refused: it is set by the next run, which asks for it.
+func TestConfig_declaredMeanwhile(t *testing.T) {
+	f := withFake(threeHosts())
+	f.settle(t)
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.config("osd", api.CephOptions{"osd_max_backfills": "3"})
+	v.Cluster = f.cluster
+	p := f.driver.Plan(v, f.now)
+	if refused := decisions(p, api.VerdictRefuse); len(refused) > 0 || len(p.Commands) > 0 {
+		t.Errorf("it is refused: %v; commands %v", refused, p.Commands)
+	}
+	if i := slices.IndexFunc(p.Decisions, func(d api.Decision) bool { return d.Object == "config" }); i < 0 ||
+		p.Decisions[i].Verdict != api.VerdictWait || p.Decisions[i].Reason != api.ReasonConfiguring {
+		t.Errorf("the option is not waited for: %+v", p.Decisions)
+	}
+	f.settle(t)
+	if got := f.ceph.Stored()["osd osd_max_backfills"]; got != "3" {
+		t.Errorf("it is set to %q", got)
 	}
 }
 

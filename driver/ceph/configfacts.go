@@ -25,6 +25,13 @@ type ConfigFacts struct {
 	Owned map[string]OwnedOption
 }
 
+// hasAsked says whether Ceph was asked for an option: without that nobody knows whether it has the option.
+func (x *ConfigFacts) hasAsked(name string) bool {
+	_, known := x.Options[name]
+	_, missed := x.Near[name]
+	return known || missed
+}
+
 // OwnedOption is an option that Holdfast has set: Is is the value as declared, As as Ceph then stored it; empty until that was seen.
 type OwnedOption struct {
 	Is string `json:"is"`

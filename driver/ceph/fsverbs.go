@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/fsspec"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -209,7 +210,7 @@ func (f *foresight) mds() {
 		fs.MDS = ranks
 		f.FS.Filesystems[name] = fs
 		if groups := f.FS.Groups[name]; groups == nil && ranks[0].Name != "" {
-			f.FS.Groups[name] = map[string]int64{}
+			f.FS.Groups[name] = fsspec.GroupsMade(f.after.Resources, name)
 		}
 	}
 	f.FS.Standbys = free

@@ -165,6 +165,7 @@ func (p *planner) monDaemon(m member, facts *confFacts, monmap, monHosts string)
 		d.Spec.Parameters[ParamMonRejoin] = "true"
 	}
 	memory.Set(&d, memory.MonAvoid, p.avoidedText())
+	absence(p, m).Note(&d, p.have[d.Name], p.now)
 	d.Spec.StopOrder, d.Spec.StopTimeout = stopOrderMon, metav1.Duration{Duration: stopTimeoutMon}
 
 	seed := p.keyringFile(p.seedEntities(m)...)

@@ -247,10 +247,20 @@ func (p *planner) departs(m member) string {
 		return "host " + m.Host + " is gone"
 	case p.hosts[m.Host].ModeOf() == api.HostMaintenance, asked.Stopped(p.have[daemonName(p.cluster.Name, "mon", m.ID)]):
 		return "" // expected back
-	case p.silentFor(h) >= p.spec.Mon.ReplaceAfter.Duration:
-		return fmt.Sprintf("agent of host %s disconnected for more than %v", m.Host, p.spec.Mon.ReplaceAfter.Duration)
+	case !h.AgentHeard() && monset.AwayFor(p.have[daemonName(p.cluster.Name, "mon", m.ID)], p.now) >= p.spec.Mon.ReplaceAfter.Duration:
+		return fmt.Sprintf("out of the quorum, and the agent of host %s disconnected, for %v", m.Host,
+			p.spec.Mon.ReplaceAfter.Duration)
 	}
 	return ""
+}
+
+// absence is what is seen of a mon now.
+func absence(p *planner, m member) monset.Absence {
+	h := p.hosts[m.Host]
+	return monset.Absence{
+		Asked: p.reachable() && len(p.seen.Quorum) > 0, Out: p.seen != nil && !slices.Contains(p.seen.Quorum, m.ID),
+		Unreported: h != nil && !h.AgentHeard(),
+	}
 }
 
 // leastNeeded is a member that was replaced, the missing and the oldest ones first; else one that is missing, else one of a
@@ -357,7 +367,7 @@ func (p *planner) awaitSilent() {
 		h := p.hosts[m.Host]
 		if h != nil && !h.AgentHeard() && !slices.Contains(p.seen.Quorum, m.ID) && p.hosts[m.Host].ModeOf() == api.HostActive {
 			p.decide(api.VerdictWait, api.ReasonGracePeriod, "mon."+m.ID,
-				"not replaced yet: the agent of host %s has been disconnected for less than %v",
+				"not replaced yet: out of the quorum, and the agent of host %s disconnected, for less than %v",
 				m.Host, p.spec.Mon.ReplaceAfter.Duration)
 		}
 	}

@@ -231,13 +231,13 @@ func TestMonMoves_reasons(t *testing.T) {
 	f.settle(t)
 	f.powerOff(1, time.Minute)
 	f.agents()
-	if p := f.round(t); !contains(decisions(p), "Wait mon.a: not replaced yet: the agent of host h1 has been disconnected for less than 10m0s") {
+	if p := f.round(t); !contains(decisions(p), "Wait mon.a: not replaced yet: out of the quorum, and the agent of host h1 disconnected, for less than 10m0s") {
 		t.Errorf("%v", decisions(p))
 	}
 	f = withFake(threeHosts())
 	f.settle(t)
 	f.powerOff(1, time.Hour)
-	if p := f.settle(t); !contains(decisions(p), "Skip mon.a: cannot replace it (agent of host h1 disconnected for more than 10m0s): no other host may run a mon") {
+	if p := f.settle(t); !contains(decisions(p), "Skip mon.a: cannot replace it (out of the quorum, and the agent of host h1 disconnected, for 10m0s): no other host may run a mon") {
 		t.Errorf("%v", decisions(p))
 	}
 	f.powerOn(1)
@@ -515,4 +515,33 @@ func TestMons_twoLeave(t *testing.T) {
 			t.Fatalf("the map is %v, want %d mons", got, want)
 		}
 	}
+}
+
+// TestMonMoves_awayFor: how long a host is disconnected does not count while its mon is in the quorum. One look without the
+// mon replaces nothing, and the mon's return begins the time anew.
+func TestMonMoves_awayFor(t *testing.T) {
+	f := withFake(fourHosts())
+	f.settle(t)
+	f.silence(1, 24*time.Hour)
+	f.settle(t)
+	f.off["h1"] = true
+	stays := func(when string) {
+		t.Helper()
+		f.agents()
+		f.round(t)
+		if f.round(t); f.daemons["c-mon-d"] != nil {
+			t.Fatalf("%s another mon is made", when)
+		}
+	}
+	stays("at the first look without it")
+	f.now = f.now.Add(monReplaceAfter - time.Minute)
+	stays("before the time is over")
+	delete(f.off, "h1")
+	stays("as soon as it is back")
+	f.off["h1"] = true
+	f.now = f.now.Add(2 * time.Minute)
+	stays("though it was back meanwhile")
+	f.now = f.now.Add(monReplaceAfter)
+	f.settle(t)
+	f.checkMons(t, "b@h2", "c@h3", "d@h4")
 }

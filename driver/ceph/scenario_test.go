@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -137,6 +138,11 @@ func (f *fakeWorld) powered() []api.Daemon {
 func (f *fakeWorld) powerOff(i int, since time.Duration) {
 	f.off[f.hosts[i-1].Name] = true
 	f.silence(i, since)
+	for _, d := range f.daemons {
+		if d.Spec.Type == TypeMon && d.Spec.Host == f.hosts[i-1].Name { // as plans of that time recorded
+			memory.Set(d, memory.AwaySince, f.now.Add(-since).UTC().Format(time.RFC3339))
+		}
+	}
 }
 
 // silence has the leader know for so long that the agent of h<i> is not heard.
@@ -189,11 +195,31 @@ func (f *fakeWorld) settle(t testing.TB) *engine.Plan {
 		case enough / 2:
 			f.now = f.now.Add(slow)
 		case enough:
+			f.plansNothing(t, p)
 			return p
 		}
 	}
 	t.Fatalf("does not settle: %v", decisions(f.plan()))
 	return nil
+}
+
+// plansNothing checks that the plan which a person is shown is empty when all is as it is wanted.
+func (f *fakeWorld) plansNothing(t testing.TB, settled *engine.Plan) {
+	t.Helper()
+	v, _, err := f.observed(t.Context())
+	if err != nil || !settled.Done || f.cluster.DeletionTimestamp != nil || f.cluster.ModeOf() != api.ClusterActive {
+		return
+	}
+	shown := engine.Project(f.driver, v, f.now)
+	for _, step := range shown.Steps {
+		t.Errorf("nothing is left to do, and a plan shows commands %v, daemons %v, removals %v", step.Plan.Commands,
+			daemonNames(step.Plan), step.Plan.Remove)
+	}
+	for _, verdict := range []api.Verdict{api.VerdictRefuse, api.VerdictWait} {
+		if diff := cmp.Diff(decisions(settled, verdict), decisions(shown.Last, verdict)); diff != "" {
+			t.Errorf("nothing is left to do, and a plan foresees other decisions (-now +then):\n%s", diff)
+		}
+	}
 }
 
 func TestBringUp(t *testing.T) {

@@ -119,9 +119,18 @@ func Condense(p *api.PlanProposal) {
 	p.Basis, p.Facts = []api.PlanBasis{{Object: everything, UID: one.UID, Digest: one.Digest()}}, ""
 }
 
-// Moved says, in sentences, what of a Plan's basis is not so any more. blame tells who changed an object, and when; it may
-// return nothing.
-func (b Basis) Moved(spec *api.PlanProposal, blame func(object string) string) []string {
+// Witness is what is known of an object beside the basis.
+type Witness struct {
+	// Changed says who changed it, and when; it may be empty.
+	Changed string
+	// Gone says that the server has no such object. Without it nobody knows.
+	Gone bool
+}
+
+// Moved says, in sentences, what of a Plan's basis is not so any more. An object that the basis does not have now
+// need not be gone: a deletion that somebody else carried out no longer concerns its cluster. Of those it is said only
+// where nothing else moved.
+func (b Basis) Moved(spec *api.PlanProposal, witness func(object string) Witness) []string {
 	b = b.bounded()
 	before := *spec
 	if _, one := b[everything]; one {
@@ -140,11 +149,19 @@ func (b Basis) Moved(spec *api.PlanProposal, blame func(object string) string) [
 			objects[object] = Facts{}
 		}
 	}
-	var moved []string
+	var moved, lapsed []string
 	for _, object := range slices.Sorted(maps.Keys(objects)) {
 		old, known := was[object]
 		now, is := b[object]
-		moved = append(moved, move{object, old, kept[object], now, known, is, blame}.sentences()...)
+		m := move{object, old, kept[object], now, known, is, witness}
+		if m.lapsed() {
+			lapsed = append(lapsed, object+" mattered when the plan was made, but does not now")
+			continue
+		}
+		moved = append(moved, m.sentences()...)
+	}
+	if len(moved) == 0 {
+		return lapsed
 	}
 	return moved
 }
@@ -156,7 +173,13 @@ type move struct {
 	facts     map[string]string
 	now       Facts
 	known, is bool
-	blame     func(string) string
+	witness   func(string) Witness
+}
+
+// lapsed says whether an object is there, as far as anybody knows, and what is planned does not depend on it any more.
+func (m move) lapsed() bool {
+	silent := strings.HasPrefix(m.object, silence)
+	return !silent && m.known && !m.is && m.old.UID != "" && !m.witness(m.object).Gone
 }
 
 func (m move) sentences() []string {
@@ -186,7 +209,7 @@ func (m move) sentences() []string {
 }
 
 func (m move) who() string {
-	if who := m.blame(m.object); who != "" {
+	if who := m.witness(m.object).Changed; who != "" {
 		return " " + who
 	}
 	return ""

@@ -39,7 +39,7 @@ func TestMoved(t *testing.T) {
 	for _, tt := range tests {
 		var spec api.PlanProposal
 		plans.Basis{"x": tt.was}.Store(&spec)
-		got := plans.Basis{"x": tt.now}.Moved(&spec, func(string) string { return "by bob" })
+		got := plans.Basis{"x": tt.now}.Moved(&spec, func(string) plans.Witness { return plans.Witness{Changed: "by bob"} })
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
@@ -57,7 +57,7 @@ func TestMoved_inALargeWorld(t *testing.T) {
 	if n := len(spec.Basis); n > 8192 || len(spec.Facts) > 512<<10 {
 		t.Fatalf("%d objects and %d bytes of facts are kept", n, len(spec.Facts))
 	}
-	nobody := func(string) string { return "" }
+	nobody := func(string) plans.Witness { return plans.Witness{} }
 	if moved := large.Moved(&spec, nobody); len(moved) > 0 {
 		t.Errorf("nothing moved, and it is said that %q", moved)
 	}
@@ -74,13 +74,30 @@ func TestMoved_silence(t *testing.T) {
 	made.AddSilence(cluster)
 	var spec api.PlanProposal
 	made.Store(&spec)
-	nobody := func(string) string { return "" }
+	nobody := func(string) plans.Witness { return plans.Witness{} }
 	if moved := made.Moved(&spec, nobody); len(moved) > 0 || !plans.MadeInSilence(&spec, cluster) || plans.MadeInSilence(&spec, cluster+"2") {
 		t.Errorf("it is as it was, and it is said that %q", moved)
 	}
 	want := []string{"the storage system of " + cluster + " answers now, but did not when the plan was made"}
 	if diff := cmp.Diff(want, plans.Basis{}.Moved(&spec, nobody)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestMoved_elsewhere: what a plan does not depend on any more is gone only if the server says so, and is no news where
+// something else moved.
+func TestMoved_elsewhere(t *testing.T) {
+	made, of := plans.Basis{}, plans.Facts{UID: "1", Fields: map[string]string{"a": "1"}}
+	made["pool/default/x"], made["storagecluster/default/ceph"], made["daemons of storagecluster/default/ceph"] = of, of, of
+	var spec api.PlanProposal
+	made.Store(&spec)
+	witness := func(object string) plans.Witness { return plans.Witness{Gone: object == "pool/default/x"} }
+	if diff := cmp.Diff([]string{"pool/default/x is gone"}, plans.Basis{}.Moved(&spec, witness)); diff != "" {
+		t.Errorf("another plan deleted it (-want +got):\n%s", diff)
+	}
+	pool := plans.Basis{"pool/default/x": of}
+	if moved := pool.Moved(&spec, witness); len(moved) != 2 || !strings.HasPrefix(moved[1], "storagecluster/default/ceph mattered") {
+		t.Errorf("only the pool matters now, and it is said that %q", moved)
 	}
 }
 

@@ -70,6 +70,7 @@ var tests = map[string]struct {
 	"TestChaos":               {full, 190},
 	"TestDamagedServer":       {full, 90},
 	"TestEncryptedOSD":        {full, 120},
+	"TestEmptyPlan":           {full, 150},
 	"TestEncryption":          {full, 60},
 	"TestFailedDisk":          {full, 90},
 	"TestFullDisk":            {full, 90},

@@ -92,3 +92,21 @@ func Noted(metadata int64, data []int64, nameOf func(int64) string) (all []api.F
 	}
 	return all
 }
+
+// GroupsMade are the subvolume groups of a file system that were made, each with its quota, by what was recorded. It is
+// empty for a file system that has yet to be made.
+func GroupsMade(resources []api.Resource, name string) map[string]int64 {
+	made := map[string]int64{}
+	for _, f := range engine.OfKind[*api.Filesystem](resources) {
+		if f.Name != name {
+			continue
+		}
+		for _, g := range f.Status.SubvolumeGroups {
+			made[g.Name] = 0
+			if g.Quota != nil {
+				made[g.Name] = g.Quota.Value()
+			}
+		}
+	}
+	return made
+}

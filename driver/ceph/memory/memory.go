@@ -39,6 +39,8 @@ const (
 	Replaced Name = "replaced"
 	// LostSince is since when no StorageNode means the host of the daemon any more.
 	LostSince Name = "lostSince"
+	// AwaySince is since when a mon is out of the quorum on a host whose agent is disconnected.
+	AwaySince Name = "awaySince"
 )
 
 // The values of Drain. Replace is of an OSD that failed and whose number another one gets: its agent
@@ -49,7 +51,7 @@ const (
 	Replace = "replace"
 )
 
-var names = []Name{MonNewest, MonAvoid, Drain, CrushWeight, WasOut, Flaps, HeldSince, Replaced, LostSince}
+var names = []Name{MonNewest, MonAvoid, Drain, CrushWeight, WasOut, Flaps, HeldSince, Replaced, LostSince, AwaySince}
 
 // Of is an entry of the memory of a daemon; empty for none.
 func Of(d *api.Daemon, name Name) string {
