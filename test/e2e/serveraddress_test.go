@@ -75,6 +75,9 @@ func TestHostAddress_bridge(t *testing.T) {
 	lab := hosts.New(t, hosts.Options{Count: 2})
 	for i := range 2 {
 		h := lab.Host(i + 1)
+		// Of hosts that share a kernel, all see the interfaces of the machine in /sys.
+		h.Run(t, t.Context(), "sh", "-ec", "mount -t sysfs sysfs /mnt; mount --bind /mnt/class/net /sys/class/net; "+
+			"mount --bind /mnt/devices/virtual/net /sys/devices/virtual/net")
 		h.Run(t, t.Context(), "ip", "link", "add", "docker0", "type", "bridge")
 		// An interface with a lower address, which runs, as that of a container does.
 		h.Run(t, t.Context(), "ip", "link", "add", "veth0", "master", "docker0", "type", "veth", "peer", "name", "veth1")
