@@ -59,8 +59,10 @@ type Config struct {
 	// REST leads to the servers, with the host's own identity.
 	REST *rest.Config
 	// Address is the host's address that servers and other hosts know it by. When it is empty, it is the one by which the
-	// host reaches the server, or a default route.
+	// host reaches the servers, or a default route.
 	Address string
+	// Servers are the servers that the host knows, as IP:port. When it is nil, it is the one of REST.
+	Servers func() []string
 	// OfNode says that the Host is made from a Node of Kubernetes, and not by the agent.
 	OfNode bool
 	// Machine is the id of the machine, which a copy of its disks does not carry, see instance.Machine.

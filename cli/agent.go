@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service/torus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 	"github.com/holdfast-storage/holdfast/internal/version"
 )
@@ -57,7 +58,9 @@ With --kubernetes the host is a Node of a Kubernetes cluster: the agent reaches 
 				return err
 			}
 			defer identity.Close()
-			return a.run(cmd.Context(), agent.Config{Name: identity.Name(), DataDir: g.dataDir, REST: identity.Config(), Log: c.Log})
+			return a.run(cmd.Context(), agent.Config{
+				Name: identity.Name(), DataDir: g.dataDir, REST: identity.Config(), Servers: knownServers(g.dataDir), Log: c.Log,
+			})
 		},
 	}
 	cmd.Flags().StringVar(&c.JoinToken, "join", "", joinUsage)
@@ -66,6 +69,11 @@ With --kubernetes the host is a Node of a Kubernetes cluster: the agent reaches 
 	cmd.MarkFlagsMutuallyExclusive("join", "kubernetes")
 	a.bind(cmd.Flags())
 	return cmd
+}
+
+// knownServers are the servers that the host of a data directory knows at the time, as IP:port.
+func knownServers(dataDir string) func() []string {
+	return func() []string { return endpoints.Known(control.HostDir(dataDir)) }
 }
 
 // agentFlags are the flags of the agent, which a server has as well.

@@ -52,7 +52,8 @@ Stopping the server stops no storage daemon.`,
 	f.StringVar(&c.JoinToken, "join", "", joinUsage)
 	f.StringVar(&c.Name, "name", "", "the name of this server and host (default: the host name)")
 	f.StringVar(&c.Address, "address", "",
-		"the IP address of this server for other machines (default: the first one of the machine)")
+		"the IP address of this server for other machines (default: the one from which it reaches the servers that it joins, or "+
+			"that of its default route, or its first one)")
 	f.IntVar(&c.APIPort, "api-port", 0, fmt.Sprintf("the port of the API (default %d)", control.DefaultAPIPort))
 	f.IntVar(&c.EtcdPeerPort, "etcd-peer-port", 0, fmt.Sprintf("the port for etcd between servers (default %d)",
 		control.DefaultEtcdPeerPort))
@@ -89,7 +90,10 @@ func runServer(ctx context.Context, c control.Config, a agentFlags, w waits.Wait
 	// The agent does not wait for this server: it works with another one's API until this one is ready.
 	c.Host = func(name string, config *rest.Config) {
 		agents.Go(func() {
-			if err := a.run(run, agent.Config{Name: name, DataDir: c.DataDir, REST: config, Log: c.Log}); err != nil {
+			err := a.run(run, agent.Config{
+				Name: name, DataDir: c.DataDir, REST: config, Servers: knownServers(c.DataDir), Log: c.Log,
+			})
+			if err != nil {
 				stop(&agentError{err})
 			}
 		})

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/holdfast-storage/holdfast/control/doors"
+	"github.com/holdfast-storage/holdfast/control/join"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
+	"github.com/holdfast-storage/holdfast/internal/ownaddress"
 )
 
 // The ports that are used where Config has none.
@@ -92,7 +95,7 @@ func (c *Config) resolve(stored *settings) (*settings, error) {
 		}
 	}
 	if s.Address == "" {
-		if s.Address, err = DefaultAddress(); err != nil {
+		if s.Address, err = DefaultAddress(c.others()); err != nil {
 			return nil, err
 		}
 	}
@@ -132,6 +135,15 @@ func first[T comparable](values ...T) T {
 	return zero
 }
 
+// others are the servers of the control plane that this server joins, as its token has them.
+func (c *Config) others() []string {
+	t, err := join.Parse(c.JoinToken)
+	if err != nil {
+		return nil
+	}
+	return t.Servers
+}
+
 // DefaultName is the machine's host name up to the first dot, in lower case.
 func DefaultName() (string, error) {
 	name, err := os.Hostname()
@@ -142,25 +154,14 @@ func DefaultName() (string, error) {
 	return strings.ToLower(name), nil
 }
 
-// DefaultAddress is the machine's first global unicast address, IPv4 before IPv6.
-func DefaultAddress() (string, error) {
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return "", fmt.Errorf("while looking for the machine's address: %w", err)
-	}
-	var v6 string
-	for _, a := range addresses {
-		network, ok := a.(*net.IPNet)
-		if !ok || !network.IP.IsGlobalUnicast() {
-			continue
-		}
-		if network.IP.To4() != nil {
-			return network.IP.String(), nil
-		}
-		v6 = first(v6, network.IP.String())
-	}
-	if v6 == "" {
+// DefaultAddress is the machine's address from which it reaches the given servers (IP:port), else that of its default
+// route, else its first unicast address, IPv4 before IPv6.
+func DefaultAddress(servers []string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	address := ownaddress.Machine{}.Any(ctx, servers)
+	if address == "" {
 		return "", errors.New("this machine has no reachable address: set one with --address")
 	}
-	return v6, nil
+	return address, nil
 }

@@ -60,7 +60,7 @@ func (r *run) outcome(err error) api.OrchestrationOutcome {
 // report writes the cluster's status, if it differs in more than times, and tells of a failure as an event.
 func (r *run) report(ctx context.Context, failure error) error {
 	report := r.makeReport(failure)
-	r.event.Outcome = string(report.Outcome)
+	r.event.Outcome, r.event.Failure = string(report.Outcome), errors.Join(r.failures...)
 	emitted := func() error { return nil }
 	if r.view != nil && r.memory.view != nil {
 		events := reportEvents(r.view.Cluster.Name, r.memory.outcome, report)

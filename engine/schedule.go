@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/stats"
 	"github.com/holdfast-storage/holdfast/internal/backoff"
 )
 
@@ -42,6 +43,8 @@ type schedule struct {
 	running  bool
 	failures int
 	streak   int
+	// told is what the log has of the failures.
+	told stats.Story
 	// slow is set when the last run took so long that it gave its place back before its end.
 	slow bool
 	// mode is the one that the run found that goes on, or that was the last. Empty until it has read the cluster.

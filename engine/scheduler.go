@@ -361,11 +361,11 @@ func (s *scheduler) note(ctx context.Context, cluster types.NamespacedName, c *a
 		s.Log.Info("orchestration was discarded", "cluster", cluster.String(), "reason", err)
 		x.discarded(now)
 	case err != nil:
-		s.Stats.Failed.Add(1)
 		x.failed(now)
-		s.Log.Error("orchestration failed", "cluster", cluster.String(), "trigger", e.Reason, "failures", x.failures, "error", err)
+		x.told.End(s.Log.With("cluster", cluster.String(), "trigger", e.Reason), e.Outcome, err)
 	default:
 		x.succeeded(now, e)
+		x.told.End(s.Log.With("cluster", cluster.String(), "trigger", e.Reason), e.Outcome, e.Failure)
 	}
 	// Also when the cluster could not be read: its expected orchestration was taken from the schedule when the run started.
 	interval := defaultInterval

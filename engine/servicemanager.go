@@ -38,4 +38,6 @@ type RefreshEvent struct {
 	// Outcome is that of the report, for statistics, and Events how many events were written.
 	Outcome string
 	Events  int
+	// Failure is why commands of the run failed whose failure did not end it.
+	Failure error
 }

@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -71,6 +74,42 @@ func TestStats_waiting(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if running, waiting := stats.Running.Load(), stats.Waiting.Load(); running != 0 || waiting != 0 {
 			t.Errorf("%d run and %d wait when all have run", running, waiting)
+		}
+	})
+}
+
+// TestStats_commands: a run with a command that failed counts as failed, like one that ended by an error. The log has a
+// line when the runs begin to fail, when they fail for another reason and when they fail no longer.
+func TestStats_commands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r := newLab(t), &recorder{}
+		var log bytes.Buffer
+		l.orch.Log = slog.New(slog.NewTextHandler(&log, nil))
+		runs, failures := 0, []string{"no room", "no room", "no room", "no key", "no key", ""}
+		r.do = func(_ context.Context, e *engine.RefreshEvent) error {
+			text := failures[min(runs, len(failures)-1)]
+			runs++
+			e.Outcome, e.Recheck = "Unchanged", time.Second
+			if text != "" {
+				e.Outcome, e.Failure = "Failed", errors.New(text)
+			}
+			return nil
+		}
+		stats, stop := runScheduler(t, l, r)
+		time.Sleep(20 * time.Second)
+		stop()
+		if n := stats.Failed.Load(); n != 5 {
+			t.Errorf("%d runs were counted as failed, and 5 did", n)
+		}
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			if _, text, ok := strings.Cut(line, "msg=\"orchestration "); ok {
+				got = append(got, text[strings.Index(text, "failures="):len(text)-1])
+			}
+		}
+		want := []string{`failures=1 error="no room"`, `failures=4 error="no key"`, "failures=5"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the log:\n%s\n%s", diff, log.String())
 		}
 	})
 }

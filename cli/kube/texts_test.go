@@ -39,3 +39,21 @@ func TestOptionsAsText(t *testing.T) {
 		}
 	}
 }
+
+// TestOptionsAsText_gluster: the options of GlusterFS are texts as well.
+func TestOptionsAsText_gluster(t *testing.T) {
+	volume := &unstructured.Unstructured{Object: map[string]any{
+		"kind": "Volume", "spec": map[string]any{"options": map[string]any{"network.ping-timeout": int64(20)}},
+	}}
+	cluster := &unstructured.Unstructured{Object: map[string]any{"kind": "StorageCluster", "spec": map[string]any{
+		"glusterfs": map[string]any{"options": map[string]any{"nfs.disable": true}},
+	}}}
+	OptionsAsText(volume)
+	OptionsAsText(cluster)
+	if got, _, err := unstructured.NestedString(volume.Object, "spec", "options", "network.ping-timeout"); got != "20" {
+		t.Error(got, err)
+	}
+	if got, _, err := unstructured.NestedString(cluster.Object, "spec", "glusterfs", "options", "nfs.disable"); got != "true" {
+		t.Error(got, err)
+	}
+}

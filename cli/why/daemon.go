@@ -40,7 +40,7 @@ func (w *World) daemon(d *api.Daemon) Answer {
 	if decision != nil && decision.Verdict != api.VerdictDo {
 		told = decision.Message
 	}
-	log := fmt.Sprintf("read the end of its log with 'holdfast get daemons %s -o yaml'.", d.Name)
+	log := fmt.Sprintf("read the end of its log with 'holdfast logs %s'.", d.Name)
 	switch {
 	case d.DeletionTimestamp != nil:
 		return answered(join(name+" is being removed", d.Status.Message), "wait; its agent stops it and cleans up.")

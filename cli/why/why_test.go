@@ -126,7 +126,7 @@ func TestExplain_waitsForSilent(t *testing.T) {
 func TestExplain(t *testing.T) {
 	for _, tt := range []struct{ object, text, next string }{
 		{"osd.3", "osd.3 on host h3 is Running since 2026-01-02T03:04:05Z, as desired. Action a2: host.drain on host/h3 is running, 1/3 steps done. It waits for osd.3 to be empty.", "action show a2"},
-		{"daemon/ceph-osd-2", "osd.2 on host h3 ended and restarts after a pause (7 restarts so far). Last exit, at 2026-01-02T03:04:05Z: signal: killed. Action a2", "holdfast get daemons ceph-osd-2"},
+		{"daemon/ceph-osd-2", "osd.2 on host h3 ended and restarts after a pause (7 restarts so far). Last exit, at 2026-01-02T03:04:05Z: signal: killed. Action a2", "holdfast logs ceph-osd-2"},
 		{"mon.a", "mon.a on host h3 could not be prepared: port 3300 is taken.", "remove the cause"},
 		{"mgr.a", "mgr.a on host h3 is Preparing; its desired state is Running.", "its agent works on it"},
 		{"mgr.b", "mgr.b on host h3 is Running since 2026-01-02T03:04:05Z; it restarted 4 times.", "log"},

@@ -192,5 +192,5 @@ func (p *planner) silenceOf(m silentMon, answering bool) engine.Objection {
 		return engine.Wait(api.ReasonQuorumAtRisk, "it runs, but the mons have no quorum without %s", words.Few(others))
 	}
 	return engine.Wait(api.ReasonQuorumAtRisk, "it runs, but the mons have no quorum: check the network between their "+
-		"hosts, and the clocks; the end of its log: 'holdfast get daemons %s -o yaml'", m.Name)
+		"hosts, and the clocks; the end of its log: 'holdfast logs %s'", m.Name)
 }

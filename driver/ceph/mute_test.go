@@ -77,9 +77,9 @@ func TestSilence(t *testing.T) {
 		{"one just started again", []string{"b"}, func(f *fakeWorld) {
 			f.daemons["c-mon-b"].Status.Started = &metav1.MicroTime{Time: f.now.Add(-time.Second)}
 		}, "waiting for 2 of 3 mons to form a quorum", []string{
-			"Wait mon.a: it runs, but the mons have no quorum: check the network between their hosts, and the clocks; the end of its log: 'holdfast get daemons c-mon-a -o yaml'",
+			"Wait mon.a: it runs, but the mons have no quorum: check the network between their hosts, and the clocks; the end of its log: 'holdfast logs c-mon-a'",
 			"Wait mon.b: it has just started; the mons have no quorum yet",
-			"Wait mon.c: it runs, but the mons have no quorum: check the network between their hosts, and the clocks; the end of its log: 'holdfast get daemons c-mon-c -o yaml'",
+			"Wait mon.c: it runs, but the mons have no quorum: check the network between their hosts, and the clocks; the end of its log: 'holdfast logs c-mon-c'",
 		}},
 		{"none can be reached", []string{"a", "b", "c"}, nil, "waiting for 2 of 3 mons to form a quorum: mon.a on h1, mon.b on h2, mon.c on h3 do not answer", []string{
 			"Wait mon.a: no mon answers, although their processes run: check that the leader reaches the network of the mons; if it does, the mons hang: restart it with 'holdfast daemon restart c-mon-a --force'",

@@ -182,10 +182,14 @@ func (x Recoverer) Check(ctx context.Context, a *api.Action) error {
 	}
 	seen, err := x.Driver.Observe(ctx, r.view, x.Store.Secrets(r.key()))
 	if o, ok := seen.(*Observation); err == nil && ok && o.Reachable {
-		return refusef("the mons answer: %s form a quorum, so nothing is lost; Holdfast replaces missing "+
-			"mons: see 'holdfast why cluster/%s'", strings.Join(o.Quorum, ", "), r.view.Cluster.Name)
+		return r.notLost(o.Quorum)
 	}
 	return nil
+}
+
+func (r *recovery) notLost(quorum []string) error {
+	return refusef("the mons answer: %s form a quorum, so nothing is lost; Holdfast replaces missing "+
+		"mons: see 'holdfast why cluster/%s'", strings.Join(quorum, ", "), r.view.Cluster.Name)
 }
 
 func (r *recovery) key() types.NamespacedName {
@@ -274,11 +278,15 @@ func (r *recovery) answers(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// Words tells a recovery before it is begun: what will be done, and what is lost by it.
+// Words tells a recovery before it is begun: what will be done, and what is lost by it. It refuses while the mons answer
+// the leader.
 func Words(view *engine.View, spec api.ActionSpec) ([]string, error) {
 	r, err := newRecovery(view, spec)
 	if err != nil {
 		return nil, err
+	}
+	if quorum := monset.Quorum(view.Cluster, view.Status); len(quorum) > 0 {
+		return nil, r.notLost(quorum)
 	}
 	return r.words(), nil
 }

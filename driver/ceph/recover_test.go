@@ -330,3 +330,32 @@ func TestRecover_undone(t *testing.T) {
 		}
 	}
 }
+
+// TestRecoverWords: the dry run on a cluster whose mons answer names nothing to confirm. What the leader saw last is
+// not taken for an answer once it is stale, or while the leader fails before it asks.
+func TestRecoverWords(t *testing.T) {
+	r := newRuin(t, threeHosts(), nil, nil)
+	view, err := r.View(t.Context(), types.NamespacedName{Namespace: r.action.Namespace, Name: r.action.Spec.Cluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := func() *api.StorageStatus {
+		s := &api.StorageStatus{}
+		s.Status.Health, s.Status.Ceph = "HEALTH_OK", &api.CephStatus{Quorum: []string{"a", "b"}}
+		return s
+	}
+	view.Cluster.Status.Report = &api.OrchestrationReport{Outcome: api.OutcomeUnchanged}
+	view.Status = answers()
+	if lines, err := Words(view, r.action.Spec); !errors.Is(err, action.ErrRefused) || len(lines) > 0 {
+		t.Errorf("the mons answer: %v, %v", lines, err)
+	}
+	view.Status.Status.StaleSince = &metav1.Time{Time: time.Now()}
+	if _, err := Words(view, r.action.Spec); err != nil {
+		t.Errorf("they answer no longer: %v", err)
+	}
+	view.Status = answers()
+	view.Cluster.Status.Report.Outcome = api.OutcomeFailed
+	if _, err := Words(view, r.action.Spec); err != nil {
+		t.Errorf("the leader fails: %v", err)
+	}
+}

@@ -173,7 +173,7 @@ func (r *recovery) chooseSurvivor(ctx context.Context, stores []store) (action.P
 	case len(whole) > len(members)/2 && !r.force:
 		return action.Progress{}, refusef("%d of %d mons have a whole store, which is a quorum once "+
 			"they reach each other (%s); check network, ports 3300 and 6789, clocks, and the end of their logs ('holdfast "+
-			"get daemons NAME -o yaml'). --force starts with one of them alone", len(whole), len(members), tell(whole))
+			"logs NAME'). --force starts with one of them alone", len(whole), len(members), tell(whole))
 	}
 	best := slices.MaxFunc(whole, func(a, b store) int { return cmp.Compare(a.Version, b.Version) })
 	if err := r.put(ctx, best.Daemon, func(d *api.Daemon) { d.Spec.Parameters[monstore.ParamRecover] = r.order() }); err != nil {

@@ -81,7 +81,7 @@ func of(d *api.Daemon, said Said, now time.Time) *api.DaemonService {
 func keepsEnding(d *api.Daemon, now time.Time) *api.DaemonService {
 	n, _ := ends.Keeps(d, now)
 	text := fmt.Sprintf("its process ended %d times within %.0f minutes", n, ends.Window.Minutes())
-	next := fmt.Sprintf("read the end of its log with 'holdfast get daemons %s -o yaml'", d.Name)
+	next := fmt.Sprintf("read the end of its log with 'holdfast logs %s'", d.Name)
 	if e := d.Status.LastExit; e != nil {
 		text += fmt.Sprintf("; the last time by %s%s", e.Reason, words.Colon(e.Message))
 		next = cmp.Or(e.Next, next)

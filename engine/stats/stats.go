@@ -13,7 +13,7 @@ import (
 
 // Stats counts what the engine does. It may be read at any time.
 type Stats struct {
-	// Runs were started, Discarded met another run's lock, Failed ended by an error.
+	// Runs were started, Discarded met another run's lock, Failed ended by an error, or with a command that failed.
 	Runs, Discarded, Failed atomic.Int64
 	// Running are at work now, Waiting are due and wait for a place.
 	Running, Waiting atomic.Int64
@@ -62,6 +62,9 @@ func (s *Stats) End(outcome string, took time.Duration) {
 	}
 	d.Count++
 	d.Sum += took
+	if outcome == string(api.OutcomeFailed) {
+		s.Failed.Add(1)
+	}
 	for _, bound := range durationBounds {
 		if took <= bound {
 			d.Up[bound]++

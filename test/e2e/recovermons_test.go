@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,7 +20,11 @@ func TestRecoverMons(t *testing.T) {
 	b.mustApply(wanted.YAML())
 	client := b.startClient(1)
 	b.await("Ceph to be well with a pool", func() error { return b.health(3, 3) })
-	b.refuseRecovery("the mons answer", "alone")
+	out, err := b.Holdfast("ceph", "recover-mons", "ceph")
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 3 ||
+		!strings.Contains(out+err.Error(), "the mons answer") || strings.Contains(out, "--approve") {
+		t.Errorf("the recovery of a cluster whose mons answer: %v: %s", err, out)
+	}
 
 	part := func(name string, do func(*bed)) {
 		if !t.Run(name, func(t *testing.T) {

@@ -68,6 +68,39 @@ func TestServerAddress_alone(t *testing.T) {
 	b.await("the agent to find it", func() error { return b.hostAt("h2", lab.Host(2).IP) })
 }
 
+// TestHostAddress_bridge: on hosts without a default route, the bridge of a container engine does not become the
+// address of a host, and not that of a server that is made without --address.
+func TestHostAddress_bridge(t *testing.T) {
+	begin(t)
+	lab := hosts.New(t, hosts.Options{Count: 2})
+	for i := range 2 {
+		h := lab.Host(i + 1)
+		// Of hosts that share a kernel, all see the interfaces of the machine in /sys.
+		h.Run(t, t.Context(), "sh", "-ec", "mount -t sysfs sysfs /mnt; mount --bind /mnt/class/net /sys/class/net; "+
+			"mount --bind /mnt/devices/virtual/net /sys/devices/virtual/net")
+		h.Run(t, t.Context(), "ip", "link", "add", "docker0", "type", "bridge")
+		// An interface with a lower address, which runs, as that of a container does.
+		h.Run(t, t.Context(), "ip", "link", "add", "veth0", "master", "docker0", "type", "veth", "peer", "name", "veth1")
+		h.Run(t, t.Context(), "ip", "address", "add", fmt.Sprintf("10.0.0.%d/24", i+1), "dev", "docker0")
+		for _, link := range []string{"docker0", "veth0", "veth1"} {
+			h.Run(t, t.Context(), "ip", "link", "set", link, "up")
+		}
+		if out := h.Run(t, t.Context(), "ip", "route", "show", "default"); out != "" {
+			t.Fatalf("%s has a default route: %s", h.Name, out)
+		}
+	}
+	b := &bed{t, home.StartServers(t, lab, binary, 1)}
+	b.StartAgent(t, 2, b.Token(t, "agent"))
+	b.AwaitHosts(t, 2)
+	for i := range 2 {
+		h := lab.Host(i + 1)
+		b.await(h.Name+" to report its address first", func() error { return b.hostAt(h.Name, h.IP) })
+		if out := h.Run(t, t.Context(), "cat", "/var/lib/holdfast/host/servers"); strings.TrimSpace(out) != lab.Host(1).IP+":7440" {
+			t.Errorf("%s knows the servers %s", h.Name, out)
+		}
+	}
+}
+
 // votesAt says whether there are three members of etcd that vote and answer, and whether hosts look for a server at
 // an address.
 func (b *bed) votesAt(address string) error {
