@@ -85,11 +85,16 @@ func Arguments(verb, object string, params map[string]string) ([]string, error) 
 func Done(verb, words string) bool {
 	switch verb {
 	case VerbPeerAdd:
-		return strings.Contains(words, "already exists") || strings.Contains(words, "no difference in membership")
+		return strings.Contains(words, "to ring: torus: already exists")
 	case VerbPeerForce, VerbPeerRemove:
-		return strings.Contains(words, "from ring: torus: doesn't exist") || strings.Contains(words, "no difference in membership")
+		return strings.Contains(words, "from ring: torus: doesn't exist")
 	case VerbDelete:
 		return strings.Contains(words, "perhaps it doesn't exist")
 	}
 	return false
+}
+
+// InUse says whether torusctl's last words mean that it does not delete a volume because a client uses it.
+func InUse(verb, words string) bool {
+	return verb == VerbDelete && strings.Contains(words, "torus: locked")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service/torus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	spoken "github.com/holdfast-storage/holdfast/internal/torus"
+	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
 // bed is an etcd, and the daemons of a cluster on loopback, each started as its agent starts it.
@@ -64,8 +65,8 @@ func (b *bed) start(dir string, command ...string) *exec.Cmd {
 	return cmd
 }
 
-func newBed(t *testing.T) *bed {
-	programs, err := Programs(t.Context(), t.TempDir(), "../..")
+func newBed(t *testing.T, r Release) *bed {
+	programs, err := Programs(t.Context(), t.TempDir(), "../..", r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,15 +160,26 @@ func (b *bed) must(verb, object string, params map[string]string) {
 	}
 }
 
-// TestContract goes through a cluster's life by the agent's own hands.
+// TestContract goes through a cluster's life by the agent's own hands, with Torus's last release.
 func TestContract(t *testing.T) {
-	b := newBed(t)
+	goThrough(t, Last)
+}
+
+// TestContract_standIn shows that the stand-in does as the real programs do.
+func TestContract_standIn(t *testing.T) {
+	tier.Full(t)
+	goThrough(t, StandIn)
+}
+
+func goThrough(t *testing.T, r Release) {
+	t.Helper()
+	b := newBed(t, r)
 	for range 4 {
 		b.add()
 	}
 	c := b.await("4 available peers", func(c *spoken.Cluster) bool { return c.Count(spoken.PeerAvail) == 4 })
-	if c.BlockSize != 512<<10 || c.Replication != 2 {
-		t.Errorf("block size %d, replication %d: want 512 KiB and 2", c.BlockSize, c.Replication)
+	if c.Replication != 2 {
+		t.Errorf("replication %d: want 2", c.Replication)
 	}
 	var uuids []string
 	for _, p := range c.Peers {

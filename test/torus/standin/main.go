@@ -49,7 +49,7 @@ type line struct {
 }
 
 // Flags that stand alone.
-var alone = map[string]bool{"csv": true, "si": true, "force": true, "all-peers": true, "view": true, "no-ring": true, "version": true, "auto-join": true, "debug": true, "yes-i-am-sure": true}
+var alone = map[string]bool{"csv": true, "force": true, "all-peers": true, "no-ring": true, "version": true, "auto-join": true, "debug": true, "yes-i-am-sure": true}
 
 func flags(args []string) line {
 	l := line{flags: map[string]string{"etcd": "127.0.0.1:2379", "size": "1GiB", "block-size": "512KiB", "data-dir": "torus-data"}}
@@ -63,6 +63,8 @@ func flags(args []string) line {
 			continue
 		}
 		switch {
+		case name == "view" || name == "si": // later builds have them
+			die("Error: unknown flag: --%s", name)
 		case alone[name]:
 			value = "true"
 		case !joined && i+1 == len(args):
