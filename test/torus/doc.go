@@ -1,6 +1,7 @@
-// Package torus tests what Holdfast's agents do with Torus: against the real programs of v0.1.2, which hack/torus-programs
-// builds; against the stand-in of this package (see standin), which is quicker to build; or, where TORUS_BIN names a directory
-// with other ones, against those, with the same test. The etcd is a real one in all cases.
+// Package torus tests what Holdfast's agents do with Torus: against the real programs of v0.1.2,
+// which hack/torus-programs builds; against the stand-in of this package (see standin), which is
+// quicker to build; or, where TORUS_BIN names a directory with other ones, against those, with the
+// same test. The etcd is a real one in all cases.
 package torus
 
 import (
@@ -21,8 +22,9 @@ const (
 	Last    Release = "v0.1.2" // Torus's last release
 )
 
-// Programs makes torusd, torusctl and etcd below a directory, and returns it. All lie there themselves: hosts of a test see no
-// other directory below /tmp. module is the root of the Go module.
+// Programs makes torusd, torusctl and etcd below a directory, and returns it. All lie there
+// themselves: hosts of a test see no other directory below /tmp. module is the root of the Go
+// module.
 func Programs(ctx context.Context, dir, module string, r Release) (string, error) {
 	binary := filepath.Join(dir, "standin")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./test/torus/standin")

@@ -26,8 +26,8 @@ func (*Torusd) Perform(ctx context.Context, l *service.Local, cmd service.Comman
 	case errors.As(err, &f) && torus.Done(cmd.Verb, f.words):
 		return "was so already: " + what, nil
 	case f != nil && torus.InUse(cmd.Verb, f.words):
-		return "", fmt.Errorf("cannot delete volume %s: a client uses it; detach the volume there (after a crash of the client "+
-			"Torus takes 30 s to notice)", cmd.Object)
+		return "", fmt.Errorf("cannot delete volume %s: a client uses it; detach the volume there "+
+			"(after a crash of the client Torus takes 30 s to notice)", cmd.Object)
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", what, err)
 	}

@@ -33,14 +33,16 @@ func find(program, hint string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// notInBin says what is wrong with the directory of BinVariable. Services and hosts in namespaces often have a /tmp of their own.
+// notInBin says what is wrong with the directory of BinVariable. Services and hosts in namespaces
+// often have a /tmp of their own.
 func notInBin() string {
 	dir := os.Getenv(BinVariable)
 	if dir == "" {
 		return ""
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return fmt.Sprintf("the agent does not see the directory %s of %s (%v; does the agent have its own /tmp?); ", dir, BinVariable, errors.Unwrap(err))
+		return fmt.Sprintf("the agent does not see the directory %s of %s (%v; does the agent have its own /tmp?); ",
+			dir, BinVariable, errors.Unwrap(err))
 	}
 	return fmt.Sprintf("the directory %s of %s has no such program; ", dir, BinVariable)
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Where a program is missing, the message says what is wrong with the directory that was given for it.
+// Where a program is missing, the message says what is wrong with the directory that was given for
+// it.
 func TestFind_saysWhatIsWrongWithTheDirectory(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	unseen, empty := filepath.Join(t.TempDir(), "unseen"), t.TempDir()

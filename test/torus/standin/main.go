@@ -1,11 +1,14 @@
-// Command standin stands in for Torus (v0.1.2), which is archived and which no package carries, so that Holdfast's driver can be tested
-// where nobody has its programs. It is not Torus and stores no data.
+// Command standin stands in for Torus (v0.1.2), which is archived and which no package carries, so
+// that Holdfast's driver can be tested where nobody has its programs. It is not Torus and stores no
+// data.
 //
-// It is called by one of three names. As torusctl and torusd it takes the arguments, prints the texts and ends with the exit codes that
-// the real programs were seen to, and keeps the same keys in the same kind of etcd with the same leases: a peer that dies is DOWN when
-// its lease of 30 s ends; one that leaves the ring is empty some seconds later; one that was away lacks what was written meanwhile, and
-// gets it when it is back. No peer ever says that it moves blocks, as the real ones hardly do. The values of the keys are JSON, where the real ones
-// are protobuf, and of the blocks there are only their numbers. As etcd it is etcd's own server and gateway.
+// It is called by one of three names. As torusctl and torusd it takes the arguments, prints the
+// texts and ends with the exit codes that the real programs were seen to, and keeps the same keys
+// in the same kind of etcd with the same leases: a peer that dies is DOWN when its lease of 30 s
+// ends; one that leaves the ring is empty some seconds later; one that was away lacks what was
+// written meanwhile, and gets it when it is back. No peer ever says that it moves blocks, as the
+// real ones hardly do. The values of the keys are JSON, where the real ones are protobuf, and of
+// the blocks there are only their numbers. As etcd it is etcd's own server and gateway.
 package main
 
 import (

@@ -265,7 +265,7 @@ func load(m meta, l line) {
 
 func wipe(m meta, l line) {
 	if l.flags["yes-i-am-sure"] == "" {
-		fmt.Println("This will wipe all metadata for torus.\nPlease type `YES`, all caps to confirm: \n`YES` not entered, exiting")
+		fmt.Println("`YES` not entered, exiting")
 		os.Exit(1)
 	}
 	if _, err := m.Delete(forever(), prefix, clientPrefix); err != nil {
