@@ -126,7 +126,8 @@ func TestDocuments_refuses(t *testing.T) {
 		},
 		{
 			"a device without a name",
-			"{\"clusters\": [{\"nodes\": [{\"node\": {\"hostnames\": {\"manage\": [\"a\"]}},\n\"devices\": [{\"destroydata\": true}]}]}]}",
+			"{\"clusters\": [{\"nodes\": [{\"node\": {\"hostnames\": {\"manage\": [\"a\"]}},\n" +
+				"\"devices\": [{\"destroydata\": true}]}]}]}",
 			"f, line 2: the device has no name",
 		},
 	} {

@@ -199,6 +199,7 @@ func goThrough(t *testing.T, r Release) {
 	b.drain()
 	b.comeBack()
 	b.lose()
+	b.end()
 }
 
 // refusals are the words that the agents look for.
@@ -354,4 +355,57 @@ func (b *bed) lose() {
 	if err := b.agent.ConfigureLocalService(b.Context(), lost.local); err == nil || !strings.Contains(err.Error(), "is its file system mounted?") {
 		b.Errorf("a store that vanished was made anew: %v", err)
 	}
+}
+
+// end removes the peers of a cluster that was given its etcd, and is wiped: the first one takes the ring
+// and the volumes along. A later Torus in that etcd is none of the business of those that come after.
+func (b *bed) end() {
+	b.Helper()
+	for _, p := range b.peers[:3] {
+		b.identity(p)
+		p.local.Daemon.Spec.OnRemoval = api.DeletionWipe
+		p.local.Parameters[spoken.ParamGiven] = b.etcd
+	}
+	for _, p := range b.peers[:3] {
+		b.kill(p)
+	}
+	if out, err := b.ctl("volume", "list", "--csv"); err != nil || !strings.Contains(out, "vol1") {
+		b.Fatalf("before the end: %v %s", err, out)
+	}
+	b.destroy(b.peers[0])
+	if out, err := b.ctl("volume", "list", "--csv"); err == nil || !spoken.Forgotten(out) {
+		b.Errorf("the volumes are still there: %v %s", err, out)
+	}
+	b.destroy(b.peers[1])
+	for _, args := range [][]string{{"init"}, {"volume", "create-block", "later", "1MiB"}} {
+		if out, err := b.ctl(args...); err != nil {
+			b.Fatalf("torusctl %v: %v %s", args, err, out)
+		}
+	}
+	b.destroy(b.peers[2])
+	if out, err := b.ctl("volume", "list", "--csv"); err != nil || !strings.Contains(out, "later") {
+		b.Errorf("a later Torus was wiped: %v %s", err, out)
+	}
+	b.peers[2].local.Parameters[spoken.ParamGiven] = "http://127.0.0.1:1"
+	ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+	defer cancel()
+	if err := b.agent.DestroyLocalService(ctx, b.peers[2].local); err == nil {
+		b.Error("an etcd that does not answer counts as wiped")
+	}
+}
+
+func (b *bed) destroy(p *peer) {
+	b.Helper()
+	for range 2 { // a removal may be repeated
+		if err := b.agent.DestroyLocalService(b.Context(), p.local); err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// ctl is what torusctl prints.
+func (b *bed) ctl(args ...string) (string, error) {
+	program := filepath.Join(os.Getenv(torus.BinVariable), "torusctl")
+	out, err := exec.CommandContext(b.Context(), program, append(args, "--etcd", b.etcd)...).CombinedOutput()
+	return string(out), err
 }
