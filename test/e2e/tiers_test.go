@@ -51,7 +51,7 @@ var tests = map[string]struct {
 	"TestQuorum":         {core, 105},
 	"TestServer_refuses": {core, 20},
 	"TestSingleHost":     {core, 60},
-	"TestTorus":          {core, 60},
+	"TestTorus":          {core, 250},
 	"TestTwins":          {core, 55},
 
 	// Rare and long scenarios, virtual machines, and failures on top of failures.
@@ -89,6 +89,7 @@ var tests = map[string]struct {
 	"TestRecoverMons":         {full, 90},
 	"TestRestartEverything":   {full, 100},
 	"TestSideBySide":          {full, 120},
+	"TestTorusGivenEtcd":      {full, 60},
 	"TestSilentAgents":        {full, 260},
 	"TestSilentServers":       {full, 160},
 }
