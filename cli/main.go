@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/cli/bundle"
 	"github.com/holdfast-storage/holdfast/cli/complete"
+	"github.com/holdfast-storage/holdfast/cli/convert"
 	"github.com/holdfast-storage/holdfast/cli/csi"
 	"github.com/holdfast-storage/holdfast/cli/device"
 	"github.com/holdfast-storage/holdfast/cli/exit"
@@ -135,6 +136,7 @@ On a new machine:
 func addBelow(root *cobra.Command, g *globals) {
 	namespace, dataDir := func() string { return g.namespace }, func() string { return g.dataDir }
 	root.AddCommand(
+		convert.Command(convert.Home{In: g.in, Out: g.out}),
 		device.Command(device.Home{Connect: impatient(g), Act: g.act, Out: g.out, Err: g.err}),
 		logs.Command(logs.Home{
 			Connect: impatient(g), Find: g.findDaemon, Namespace: namespace, DataDir: dataDir, Out: g.out, Err: g.err,

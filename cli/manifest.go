@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/convert"
 	"github.com/holdfast-storage/holdfast/cli/kube"
 	"github.com/holdfast-storage/holdfast/cli/lines"
 )
@@ -132,7 +133,10 @@ func membersOf(o object) []object {
 }
 
 func checkDocument(o object) error {
+	foreign := convert.Refuse(o.source, o.file, o.Object)
 	switch {
+	case foreign != nil:
+		return foreign
 	case o.GetKind() == "" || o.GetAPIVersion() == "":
 		return fmt.Errorf("%s: kind and apiVersion are missing (apiVersion: %s)", o.source, api.GroupVersion)
 	case o.GetName() == "":

@@ -249,6 +249,9 @@ func (p *planner) torusd(n *node) api.Daemon {
 		}
 	}
 	d.Spec.State = p.wanted(n)
+	if !p.ownEtcd() {
+		d.Spec.Parameters[torus.ParamGiven] = strings.Join(p.endpoints(), ",")
+	}
 	d.Spec.Parameters[torus.ParamReport] = torus.DepthPeer
 	if n == p.reporter() {
 		d.Spec.Parameters[torus.ParamReport] = torus.DepthCluster

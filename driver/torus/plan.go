@@ -16,6 +16,7 @@ func (Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p := newPlanner(view, now)
 	if p.cluster.DeletionTimestamp != nil {
 		p.plan.End(view, ending)
+		tellGivenEtcd(view, p.plan)
 		return p.plan
 	}
 	for _, phase := range []func(){

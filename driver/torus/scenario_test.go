@@ -2,6 +2,7 @@ package torus
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -322,6 +323,38 @@ func TestDeleteCluster(t *testing.T) {
 	w.agents()
 	if p := w.round(); !p.Finished || w.vol("v") != nil {
 		t.Errorf("%v", decisions(p))
+	}
+}
+
+// TestDeleteCluster_givenEtcd: the plan names what becomes of the ring and the volumes in an etcd that
+// the cluster was given.
+func TestDeleteCluster_givenEtcd(t *testing.T) {
+	for policy, want := range map[api.DeletionPolicy]string{
+		api.DeletionWipe:   "ring and volumes are removed from the etcd http://10.9.9.8:2379,http://10.9.9.9:2379",
+		api.DeletionRetain: "ring and volumes stay in the etcd http://10.9.9.8:2379,http://10.9.9.9:2379",
+	} {
+		w := newWorld(t, 3)
+		w.cluster.Spec.Torus.Endpoints = []string{"http://10.9.9.8:2379", "http://10.9.9.9:2379"}
+		w.settle()
+		now := metav1.NewTime(w.now)
+		w.cluster.DeletionTimestamp, w.cluster.Spec.DeletionPolicy = &now, policy
+		p := w.round()
+		for range 3 {
+			if len(p.Remove) > 0 {
+				break
+			}
+			w.agents()
+			p = w.round()
+		}
+		named := 0
+		for _, r := range p.Remove {
+			if strings.HasSuffix(r.Reason, want) {
+				named++
+			}
+		}
+		if named != 3 {
+			t.Errorf("%s: %d removals of torusd say %q: %+v", policy, named, want, p.Remove)
+		}
 	}
 }
 

@@ -386,7 +386,7 @@ func (f *fakeTorus) lost() bool {
 func (f *fakeTorus) report(t tester, d *api.Daemon) string {
 	r := torus.Report{Generation: d.Generation, UUID: f.store(d).uuid, Started: torus.StartText(d.Status.Started), Settled: f.store(d).whole}
 	if d.Spec.Parameters[torus.ParamReport] == torus.DepthCluster {
-		r.Cluster = &torus.Cluster{BlockSize: 524288, Replication: f.replication, Moving: f.changed}
+		r.Cluster = &torus.Cluster{Replication: f.replication, Moving: f.changed}
 		for _, u := range slices.Sorted(maps.Keys(f.stores)) {
 			s := f.stores[u]
 			x := torus.Peer{Address: s.url, UUID: u, State: torus.PeerAvail, Size: f.size}

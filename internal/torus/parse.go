@@ -37,8 +37,8 @@ func ParsePeers(text string) (peers []Peer, moving bool, err error) {
 	return peers, moving, nil
 }
 
-// ParseVolumes reads 'torusctl volume list --csv', whose lines are "vol1,100 MiB,block,free"; releases before 0.1.2 say nothing of
-// the use.
+// ParseVolumes reads 'torusctl volume list --csv', whose lines are "vol1,100 MiB,block" up to v0.1.2; later builds add
+// whether a client uses the volume: "vol1,100 MiB,block,free".
 func ParseVolumes(text string) ([]Volume, error) {
 	rows, err := table(text, 3)
 	if err != nil {
@@ -68,18 +68,10 @@ func table(text string, columns int) ([][]string, error) {
 }
 
 // ParseReplication reads the line "Replication:2" of 'torusctl ring get'; an empty ring has none, and 0 is returned.
-func ParseReplication(text string) (int, error) { return number(text, "Replication:", "") }
-
-// ParseBlockSize reads the line "Block size: 524288 byte" of 'torusctl init --view'.
-func ParseBlockSize(text string) (int64, error) {
-	n, err := number(text, "Block size:", " byte")
-	return int64(n), err
-}
-
-func number(text, prefix, suffix string) (int, error) {
+func ParseReplication(text string) (int, error) {
 	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
-			n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(rest, suffix)))
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "Replication:"); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(rest))
 			if err != nil {
 				return 0, fmt.Errorf("while reading torusctl's line %q: %w", strings.TrimSpace(line), err)
 			}

@@ -27,7 +27,7 @@ func TestParsePeers(t *testing.T) {
 }
 
 func TestParseVolumes(t *testing.T) {
-	got, err := ParseVolumes("vol2,1.0 GiB,block,in-use\nvol1,100 MiB,block,free\n")
+	got, err := ParseVolumes("vol2,1.0 GiB,block,in-use\nvol1,100 MiB,block\n")
 	want := []Volume{{Name: "vol1", Size: "100 MiB"}, {Name: "vol2", Size: "1.0 GiB", InUse: true}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
@@ -43,9 +43,6 @@ func TestParseNumbers(t *testing.T) {
 	}
 	if n, err := ParseReplication("Ring: Empty\n"); n != 0 || err != nil {
 		t.Errorf("replication of an empty ring: %d, %v", n, err)
-	}
-	if n, err := ParseBlockSize("Block size: 524288 byte\nBlock spec: crc base \n"); n != 524288 || err != nil {
-		t.Errorf("block size %d, %v", n, err)
 	}
 	if _, err := ParseReplication("Replication:two\n"); err == nil {
 		t.Error("a word was read as a number")

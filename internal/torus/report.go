@@ -25,7 +25,6 @@ type Report struct {
 
 // Cluster is what Torus says of itself.
 type Cluster struct {
-	BlockSize   int64  `json:"blockSize,omitempty"`
 	Replication int    `json:"replication,omitempty"`
 	Peers       []Peer `json:"peers,omitempty"`
 	// Moving says that copies are being made: the ring changed, or a peer of it came back, and what the peers store has not stayed the

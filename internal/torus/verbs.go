@@ -29,6 +29,10 @@ const (
 	// ParamInit is set on the one torusd whose agent writes the first metadata, unless its store was used before: then there was
 	// metadata, and making it anew would lose the way to all data. Its value is the block size in bytes, or "default".
 	ParamInit = "init"
+	// ParamGiven are the addresses of an etcd that the cluster was given, with commas between. Of a
+	// cluster that is wiped it is told to forget the ring and the volumes. An etcd of Holdfast's own
+	// goes with its Daemons.
+	ParamGiven = "given"
 	// ParamClient is where an etcd serves clients, as http://ADDRESS:PORT.
 	ParamClient = "client"
 	// ParamRole is RoleMember or RoleGateway.
@@ -85,11 +89,21 @@ func Arguments(verb, object string, params map[string]string) ([]string, error) 
 func Done(verb, words string) bool {
 	switch verb {
 	case VerbPeerAdd:
-		return strings.Contains(words, "already exists") || strings.Contains(words, "no difference in membership")
+		return strings.Contains(words, "to ring: torus: already exists")
 	case VerbPeerForce, VerbPeerRemove:
-		return strings.Contains(words, "from ring: torus: doesn't exist") || strings.Contains(words, "no difference in membership")
+		return strings.Contains(words, "from ring: torus: doesn't exist")
 	case VerbDelete:
 		return strings.Contains(words, "perhaps it doesn't exist")
 	}
 	return false
+}
+
+// Forgotten says whether torusctl's last words mean that the etcd has nothing of a Torus.
+func Forgotten(words string) bool {
+	return strings.Contains(words, "torus: no global metadata available")
+}
+
+// InUse says whether torusctl's last words mean that it does not delete a volume because a client uses it.
+func InUse(verb, words string) bool {
+	return verb == VerbDelete && strings.Contains(words, "torus: locked")
 }

@@ -16,7 +16,7 @@ import (
 // is deleted with all of its data, the processes of the others are the same as before and go on serving.
 func TestSideBySide(t *testing.T) {
 	begin(t)
-	programs, err := torus.Programs(t.Context(), t.TempDir(), "../..")
+	programs, err := torus.Programs(t.Context(), t.TempDir(), "../..", torus.StandIn)
 	if err != nil {
 		t.Fatal(err)
 	}

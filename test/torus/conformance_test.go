@@ -19,7 +19,7 @@ import (
 
 // TestConformance has Torus's service agents pass the suite, and kills them at each place in the code that lasts.
 func TestConformance(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t, StandIn)
 	code := servicetest.Places(t, "../../agent/service/torus")
 	for _, s := range []servicetest.Subject{
 		{Type: spoken.TypeEtcd, Install: []string{"apt-get install etcd-server"}, New: func(t *testing.T) *service.Local { return place(t, spoken.TypeEtcd, nil) }},

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service/torus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	spoken "github.com/holdfast-storage/holdfast/internal/torus"
+	"github.com/holdfast-storage/holdfast/test/tier"
 )
 
 // bed is an etcd, and the daemons of a cluster on loopback, each started as its agent starts it.
@@ -64,8 +65,8 @@ func (b *bed) start(dir string, command ...string) *exec.Cmd {
 	return cmd
 }
 
-func newBed(t *testing.T) *bed {
-	programs, err := Programs(t.Context(), t.TempDir(), "../..")
+func newBed(t *testing.T, r Release) *bed {
+	programs, err := Programs(t.Context(), t.TempDir(), "../..", r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,15 +160,26 @@ func (b *bed) must(verb, object string, params map[string]string) {
 	}
 }
 
-// TestContract goes through a cluster's life by the agent's own hands.
+// TestContract goes through a cluster's life by the agent's own hands, with Torus's last release.
 func TestContract(t *testing.T) {
-	b := newBed(t)
+	goThrough(t, Last)
+}
+
+// TestContract_standIn shows that the stand-in does as the real programs do.
+func TestContract_standIn(t *testing.T) {
+	tier.Full(t)
+	goThrough(t, StandIn)
+}
+
+func goThrough(t *testing.T, r Release) {
+	t.Helper()
+	b := newBed(t, r)
 	for range 4 {
 		b.add()
 	}
 	c := b.await("4 available peers", func(c *spoken.Cluster) bool { return c.Count(spoken.PeerAvail) == 4 })
-	if c.BlockSize != 512<<10 || c.Replication != 2 {
-		t.Errorf("block size %d, replication %d: want 512 KiB and 2", c.BlockSize, c.Replication)
+	if c.Replication != 2 {
+		t.Errorf("replication %d: want 2", c.Replication)
 	}
 	var uuids []string
 	for _, p := range c.Peers {
@@ -187,6 +199,7 @@ func TestContract(t *testing.T) {
 	b.drain()
 	b.comeBack()
 	b.lose()
+	b.end()
 }
 
 // refusals are the words that the agents look for.
@@ -342,4 +355,57 @@ func (b *bed) lose() {
 	if err := b.agent.ConfigureLocalService(b.Context(), lost.local); err == nil || !strings.Contains(err.Error(), "is its file system mounted?") {
 		b.Errorf("a store that vanished was made anew: %v", err)
 	}
+}
+
+// end removes the peers of a cluster that was given its etcd, and is wiped: the first one takes the ring
+// and the volumes along. A later Torus in that etcd is none of the business of those that come after.
+func (b *bed) end() {
+	b.Helper()
+	for _, p := range b.peers[:3] {
+		b.identity(p)
+		p.local.Daemon.Spec.OnRemoval = api.DeletionWipe
+		p.local.Parameters[spoken.ParamGiven] = b.etcd
+	}
+	for _, p := range b.peers[:3] {
+		b.kill(p)
+	}
+	if out, err := b.ctl("volume", "list", "--csv"); err != nil || !strings.Contains(out, "vol1") {
+		b.Fatalf("before the end: %v %s", err, out)
+	}
+	b.destroy(b.peers[0])
+	if out, err := b.ctl("volume", "list", "--csv"); err == nil || !spoken.Forgotten(out) {
+		b.Errorf("the volumes are still there: %v %s", err, out)
+	}
+	b.destroy(b.peers[1])
+	for _, args := range [][]string{{"init"}, {"volume", "create-block", "later", "1MiB"}} {
+		if out, err := b.ctl(args...); err != nil {
+			b.Fatalf("torusctl %v: %v %s", args, err, out)
+		}
+	}
+	b.destroy(b.peers[2])
+	if out, err := b.ctl("volume", "list", "--csv"); err != nil || !strings.Contains(out, "later") {
+		b.Errorf("a later Torus was wiped: %v %s", err, out)
+	}
+	b.peers[2].local.Parameters[spoken.ParamGiven] = "http://127.0.0.1:1"
+	ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+	defer cancel()
+	if err := b.agent.DestroyLocalService(ctx, b.peers[2].local); err == nil {
+		b.Error("an etcd that does not answer counts as wiped")
+	}
+}
+
+func (b *bed) destroy(p *peer) {
+	b.Helper()
+	for range 2 { // a removal may be repeated
+		if err := b.agent.DestroyLocalService(b.Context(), p.local); err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// ctl is what torusctl prints.
+func (b *bed) ctl(args ...string) (string, error) {
+	program := filepath.Join(os.Getenv(torus.BinVariable), "torusctl")
+	out, err := exec.CommandContext(b.Context(), program, append(args, "--etcd", b.etcd)...).CombinedOutput()
+	return string(out), err
 }

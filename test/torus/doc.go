@@ -1,5 +1,7 @@
-// Package torus tests what Holdfast's agents do with Torus: against the stand-in of this package (see standin), or, where TORUS_BIN
-// names a directory with the real torusd and torusctl, against those, with the same test. The etcd is a real one in both cases.
+// Package torus tests what Holdfast's agents do with Torus: against the real programs of v0.1.2,
+// which hack/torus-programs builds; against the stand-in of this package (see standin), which is
+// quicker to build; or, where TORUS_BIN names a directory with other ones, against those, with the
+// same test. The etcd is a real one in all cases.
 package torus
 
 import (
@@ -8,27 +10,64 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
-// Programs builds the stand-in below a directory, and returns the directory with torusd, torusctl and etcd. Where TORUS_BIN is set,
-// torusd and torusctl are the real ones. module is the root of the Go module.
-func Programs(ctx context.Context, dir, module string) (string, error) {
+// Release says whose torusd and torusctl a test runs, where TORUS_BIN names none.
+type Release string
+
+// The releases that a test can run.
+const (
+	StandIn Release = "stand-in"
+	Last    Release = "v0.1.2" // Torus's last release
+)
+
+// Programs makes torusd, torusctl and etcd below a directory, and returns it. All lie there
+// themselves: hosts of a test see no other directory below /tmp. module is the root of the Go
+// module.
+func Programs(ctx context.Context, dir, module string, r Release) (string, error) {
 	binary := filepath.Join(dir, "standin")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./test/torus/standin")
 	build.Dir = module
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("while building the stand-in: %w: %s", err, out)
 	}
-	programs := map[string]string{"etcd": binary, "torusd": binary, "torusctl": binary}
-	if real := os.Getenv("TORUS_BIN"); real != "" {
-		for _, name := range []string{"torusd", "torusctl"} {
-			programs[name] = filepath.Join(real, name)
-		}
+	real, err := r.bin(ctx, module)
+	if err != nil {
+		return "", err
 	}
-	for name, target := range programs {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			return "", fmt.Errorf("while linking %s: %w", name, err)
+	for _, name := range []string{"etcd", "torusd", "torusctl"} {
+		to := filepath.Join(dir, name)
+		if real == "" || name == "etcd" {
+			err = os.Link(binary, to)
+		} else {
+			err = copyProgram(filepath.Join(real, name), to)
+		}
+		if err != nil {
+			return "", fmt.Errorf("while placing %s: %w", name, err)
 		}
 	}
 	return dir, nil
+}
+
+// bin is the directory of the real programs; empty where the stand-in is to run.
+func (r Release) bin(ctx context.Context, module string) (string, error) {
+	if own := os.Getenv("TORUS_BIN"); own != "" || r == StandIn {
+		return own, nil
+	}
+	build := exec.CommandContext(ctx, "hack/torus-programs")
+	build.Dir, build.Stderr = module, os.Stderr
+	out, err := build.Output()
+	if err != nil {
+		return "", fmt.Errorf("while building Torus %s with hack/torus-programs: %w", r, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func copyProgram(from, to string) error {
+	program, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, program, 0o755)
 }

@@ -21,10 +21,14 @@ func (*Torusd) Perform(ctx context.Context, l *service.Local, cmd service.Comman
 		return "was so already: " + what, err
 	}
 	_, err = ctl(ctx, l.Parameters[torus.ParamEtcd], args...)
-	if f := (*failure)(nil); errors.As(err, &f) && torus.Done(cmd.Verb, f.words) {
+	f := (*failure)(nil)
+	switch {
+	case errors.As(err, &f) && torus.Done(cmd.Verb, f.words):
 		return "was so already: " + what, nil
-	}
-	if err != nil {
+	case f != nil && torus.InUse(cmd.Verb, f.words):
+		return "", fmt.Errorf("cannot delete volume %s: a client uses it; detach the volume there "+
+			"(after a crash of the client Torus takes 30 s to notice)", cmd.Object)
+	case err != nil:
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	return "done: " + what, nil

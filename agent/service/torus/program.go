@@ -3,6 +3,7 @@ package torus
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,9 +28,23 @@ func find(program, hint string) (string, error) {
 	}
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return "", fmt.Errorf("%s is not installed on this host: %s", program, hint)
+		return "", fmt.Errorf("%s is not installed on this host: %s%s", program, notInBin(), hint)
 	}
 	return filepath.Abs(path)
+}
+
+// notInBin says what is wrong with the directory of BinVariable. Services and hosts in namespaces
+// often have a /tmp of their own.
+func notInBin() string {
+	dir := os.Getenv(BinVariable)
+	if dir == "" {
+		return ""
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Sprintf("the agent does not see the directory %s of %s (%v; does the agent have its own /tmp?); ",
+			dir, BinVariable, errors.Unwrap(err))
+	}
+	return fmt.Sprintf("the directory %s of %s has no such program; ", dir, BinVariable)
 }
 
 // No package carries Torus.
@@ -75,11 +90,11 @@ func run(ctx context.Context, program string, args ...string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.WaitDelay = time.Second
-	var errors bytes.Buffer
-	cmd.Stderr = &errors
+	var said bytes.Buffer
+	cmd.Stderr = &said
 	out, err := tool.Ask(cmd)
 	name := filepath.Base(program)
-	switch words := strings.TrimSpace(errors.String()); {
+	switch words := strings.TrimSpace(said.String()); {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("%s did not answer within %s: does the cluster's etcd run?", name, askTimeout)
 	case err != nil && words != "":

@@ -53,17 +53,11 @@ func ownUUID(l *service.Local, peers []torus.Peer) (string, error) {
 	return kept, nil
 }
 
-// cluster asks for all but the peers.
+// cluster asks for all but the peers, with commands that every release of torusctl has.
 func cluster(ctx context.Context, etcd string) (*torus.Cluster, error) {
 	c := &torus.Cluster{}
-	out, err := ctl(ctx, etcd, "init", "--view")
+	out, err := ctl(ctx, etcd, "ring", "get")
 	if err != nil {
-		return nil, fmt.Errorf("torusctl init --view: %w", err)
-	}
-	if c.BlockSize, err = torus.ParseBlockSize(out); err != nil {
-		return nil, err
-	}
-	if out, err = ctl(ctx, etcd, "ring", "get"); err != nil {
 		return nil, fmt.Errorf("torusctl ring get: %w", err)
 	}
 	if c.Replication, err = torus.ParseReplication(out); err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/heir"
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/torus"
 )
@@ -129,19 +128,6 @@ func initialize(ctx context.Context, etcd, blockSize string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("torusctl init: %w", err)
-	}
-	return nil
-}
-
-// DestroyLocalService removes a store outside of the daemon's directory, where the data goes with the daemon.
-func (*Torusd) DestroyLocalService(_ context.Context, l *service.Local) error {
-	store := l.Parameters[torus.ParamStore]
-	// Only a directory that carries the daemon's own name was made by it.
-	if l.Daemon.Spec.OnRemoval != api.DeletionWipe || filepath.Base(store) != l.Daemon.Name {
-		return nil
-	}
-	if err := atomicfile.RemoveAll(store); err != nil {
-		return fmt.Errorf("while removing the store: %w", err)
 	}
 	return nil
 }

@@ -1,11 +1,14 @@
-// Command standin stands in for Torus (v0.1.2), which is archived and which no package carries, so that Holdfast's driver can be tested
-// where nobody has its programs. It is not Torus and stores no data.
+// Command standin stands in for Torus (v0.1.2), which is archived and which no package carries, so
+// that Holdfast's driver can be tested where nobody has its programs. It is not Torus and stores no
+// data.
 //
-// It is called by one of three names. As torusctl and torusd it takes the arguments, prints the texts and ends with the exit codes that
-// the real programs were seen to, and keeps the same keys in the same kind of etcd with the same leases: a peer that dies is DOWN when
-// its lease of 30 s ends; one that leaves the ring is empty some seconds later; one that was away lacks what was written meanwhile, and
-// gets it when it is back. No peer ever says that it moves blocks, as the real ones hardly do. The values of the keys are JSON, where the real ones
-// are protobuf, and of the blocks there are only their numbers. As etcd it is etcd's own server and gateway.
+// It is called by one of three names. As torusctl and torusd it takes the arguments, prints the
+// texts and ends with the exit codes that the real programs were seen to, and keeps the same keys
+// in the same kind of etcd with the same leases: a peer that dies is DOWN when its lease of 30 s
+// ends; one that leaves the ring is empty some seconds later; one that was away lacks what was
+// written meanwhile, and gets it when it is back. No peer ever says that it moves blocks, as the
+// real ones hardly do. The values of the keys are JSON, where the real ones are protobuf, and of
+// the blocks there are only their numbers. As etcd it is etcd's own server and gateway.
 package main
 
 import (
@@ -49,7 +52,7 @@ type line struct {
 }
 
 // Flags that stand alone.
-var alone = map[string]bool{"csv": true, "si": true, "force": true, "all-peers": true, "view": true, "no-ring": true, "version": true, "auto-join": true, "debug": true, "yes-i-am-sure": true}
+var alone = map[string]bool{"csv": true, "force": true, "all-peers": true, "no-ring": true, "version": true, "auto-join": true, "debug": true, "yes-i-am-sure": true}
 
 func flags(args []string) line {
 	l := line{flags: map[string]string{"etcd": "127.0.0.1:2379", "size": "1GiB", "block-size": "512KiB", "data-dir": "torus-data"}}
@@ -63,6 +66,8 @@ func flags(args []string) line {
 			continue
 		}
 		switch {
+		case name == "view" || name == "si": // later builds have them
+			die("Error: unknown flag: --%s", name)
 		case alone[name]:
 			value = "true"
 		case !joined && i+1 == len(args):

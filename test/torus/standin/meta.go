@@ -147,13 +147,10 @@ func (m meta) remove(v *volume) error {
 }
 
 // inUse says whether a client holds the volume's lock, which is a key with a lease.
-func (m meta) inUse(v volume) string {
+func (m meta) inUse(v *volume) bool {
 	r, err := m.Get(forever(), prefix+"volumemeta/"+strconv.FormatInt(int64(v.ID), 16)+"/blocklock")
 	if err != nil {
-		die("error listing volumes: %v", err)
+		die("cannot delete volume: %v", err)
 	}
-	if len(r.Kvs) > 0 {
-		return "in-use"
-	}
-	return "free"
+	return len(r.Kvs) > 0
 }

@@ -43,10 +43,6 @@ func (l line) arguments(count int) []string {
 }
 
 func initialize(m meta, l line) {
-	if l.flags["view"] != "" {
-		fmt.Printf("Block size: %d byte\nBlock spec: crc base \n", m.mustGlobal().BlockSize)
-		return
-	}
 	size, err := humanize.ParseBytes(l.flags["block-size"])
 	if err != nil {
 		die("error parsing block-size: %v", err)
@@ -147,11 +143,14 @@ func chosen(m meta, l line) (uuids []string) {
 func peerAdd(m meta, l line) {
 	uuids := chosen(m, l)
 	r, revision := m.mustRing()
+	before := len(r.Peers)
 	for _, u := range uuids {
-		if slices.Contains(r.Peers, u) {
-			die("couldn't add peer to ring: %v", errExists)
+		if !slices.Contains(r.Peers, u) {
+			r.Peers = append(r.Peers, u)
 		}
-		r.Peers = append(r.Peers, u)
+	}
+	if len(r.Peers) == before { // one that is new is enough
+		die("couldn't add peer to ring: %v", errExists)
 	}
 	set(m, r, revision)
 }
@@ -214,9 +213,9 @@ func listVolumes(m meta, l line) {
 	}
 	var rows [][]string
 	for _, v := range volumes {
-		rows = append(rows, []string{v.Name, humanize.IBytes(v.MaxBytes), v.Type, m.inUse(v)})
+		rows = append(rows, []string{v.Name, humanize.IBytes(v.MaxBytes), v.Type})
 	}
-	print(l, []string{"Volume Name", "Size", "Type", "Status"}, rows)
+	print(l, []string{"Volume Name", "Size", "Type"}, rows)
 }
 
 func deleteVolume(m meta, l line) {
@@ -225,6 +224,9 @@ func deleteVolume(m meta, l line) {
 	v, err := m.volume(name)
 	if err != nil || v == nil {
 		die("cannot get volume %s (perhaps it doesn't exist): %v", name, errors.Join(err, errors.New("etcd: no such volume exists")))
+	}
+	if m.inUse(v) {
+		die("cannot delete volume: torus: locked")
 	}
 	if err := m.remove(v); err != nil {
 		die("cannot delete volume: %v", err)
@@ -263,9 +265,10 @@ func load(m meta, l line) {
 
 func wipe(m meta, l line) {
 	if l.flags["yes-i-am-sure"] == "" {
-		die("to wipe all metadata, use --yes-i-am-sure")
+		fmt.Println("`YES` not entered, exiting")
+		os.Exit(1)
 	}
 	if _, err := m.Delete(forever(), prefix, clientPrefix); err != nil {
-		die("error while wiping: %v", err)
+		die("error wiping metadata: %v", err)
 	}
 }

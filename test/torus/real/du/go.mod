@@ -1,0 +1,3 @@
+module github.com/ricochet2200/go-disk-usage
+
+go 1.26

@@ -1,0 +1,3 @@
+module github.com/lpabon/godbc
+
+go 1.26

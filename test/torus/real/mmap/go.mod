@@ -1,0 +1,3 @@
+module github.com/barakmich/mmap-go
+
+go 1.26
