@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -49,6 +50,7 @@ type fakeVolume struct {
 	layout          layout
 	bricks          []*fakeBrick
 	options         map[string]string
+	refused         []glusterd.RefusedOption
 	limit           int64
 	task            *glusterd.Task
 	// lazy: what bricks lack is healed only once somebody asks for it.
@@ -292,7 +294,7 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 		}
 		delete(g.volumes, v.name)
 	case glusterd.VerbSet:
-		maps.Copy(v.options, c.Params)
+		return v.set(c.Params)
 	case glusterd.VerbReset:
 		for name := range c.Params {
 			delete(v.options, name)
@@ -318,6 +320,28 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 		return fmt.Errorf("unknown command %q", c.Verb)
 	}
 	return nil
+}
+
+// fullNames are the options that the fake knows by a short name, and badValue is one that it takes of none.
+var fullNames = map[string]string{"ping-timeout": "network.ping-timeout", "shard": "features.shard"}
+
+const badValue = "bad"
+
+// set keeps options by their full names. Values that are bad it does not take.
+func (v *fakeVolume) set(params map[string]string) error {
+	var err error
+	v.refused = nil
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		value, full := params[name], cmp.Or(fullNames[name], name)
+		switch {
+		case value == badValue || !strings.Contains(full, "."):
+			v.refused = append(v.refused, glusterd.RefusedOption{Name: name, Value: value, Text: "it is not valid"})
+			err = errors.Join(err, errors.New("option "+name+" is not valid"))
+		default:
+			v.options[full] = value
+		}
+	}
+	return err
 }
 
 func (v *fakeVolume) start() {
@@ -528,6 +552,9 @@ func (g *fakeGluster) report(d *api.Daemon) *glusterd.Report {
 	if d.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
 		r.OpVersion, r.MaxOpVersion = g.opVersion, 10000*release(n.version)
 		r.Pool = &glusterd.Pool{}
+		r.Groups = map[string]map[string]string{
+			"virt": {"network.ping-timeout": "20", "features.shard": "on"}, "samba": {"cluster.cache": "on"},
+		}
 		for _, name := range slices.Sorted(maps.Keys(g.volumes)) {
 			if v := g.volumes[name]; slices.ContainsFunc(v.bricks, func(b *fakeBrick) bool { return b.node.pool == n.pool }) {
 				x := v.report(func(o *fakeNode) bool { return g.agrees(n, o) })
@@ -562,6 +589,7 @@ func (v *fakeVolume) report(heard func(*fakeNode) bool) glusterd.Volume {
 	out := glusterd.Volume{
 		Name: v.name, ID: v.id, State: v.state, Replica: v.layout.replica, Arbiter: v.layout.arbiter,
 		Disperse: v.layout.disperse, Redundancy: v.layout.redundancy, Options: maps.Clone(v.options),
+		Refused: v.refused,
 	}
 	if v.task != nil {
 		t := *v.task

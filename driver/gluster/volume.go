@@ -182,8 +182,8 @@ func (p *planner) createVolume(v *volume) {
 		return // there is nothing to start
 	}
 	first := maps.Clone(safeOptions) // before anybody can mount it
-	if auth := p.wantedOptions(v)[optionAllow]; auth != "" {
-		first[optionAllow] = auth
+	if want, _ := p.wantedOptions(v); want[optionAllow] != "" { // what is wrong with others is said once it is there
+		first[optionAllow] = want[optionAllow]
 	}
 	p.command(glusterd.VerbSet, v.name, first, api.RiskNone, "before it is used: %s", words.Few(slices.Sorted(maps.Keys(first))))
 	p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume is declared")

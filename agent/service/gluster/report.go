@@ -35,6 +35,12 @@ func (Glusterd) Report(ctx context.Context, l *service.Local) (string, error) {
 	if r.Outdated, err = outdated(l); err != nil {
 		return "", err
 	}
+	if r.Pool != nil {
+		readRefusals(l.Run).tell(r.Pool)
+		if r.Groups, err = groups(l); err != nil {
+			return "", err
+		}
+	}
 	return r.Text()
 }
 
