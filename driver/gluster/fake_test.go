@@ -292,6 +292,11 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 		if v.state == glusterd.VolumeStarted {
 			return errors.New("it has been started")
 		}
+		for _, o := range g.nodes {
+			if o.pool == n.pool && !o.up {
+				return errors.New("some of the peers are down")
+			}
+		}
 		delete(g.volumes, v.name)
 	case glusterd.VerbSet:
 		return v.set(c.Params)
@@ -311,8 +316,14 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 	case glusterd.VerbRemoveStop:
 		v.task.State = glusterd.TaskStopped
 	case glusterd.VerbRemoveCommit:
+		if c.Params[glusterd.ParamForce] == "true" {
+			return v.giveUp(strings.Fields(c.Params[glusterd.ParamBricks]))
+		}
 		return v.commit(strings.Fields(c.Params[glusterd.ParamBricks]))
 	case glusterd.VerbReplace:
+		if v.state != glusterd.VolumeStarted || v.layout.setSize() == 1 {
+			return errors.New("it is not started, or has single bricks")
+		}
 		return g.replace(v, c.Params[glusterd.ParamOld], c.Params[glusterd.ParamNew])
 	case glusterd.VerbResetBrick:
 		return g.replace(v, c.Params[glusterd.ParamOld], c.Params[glusterd.ParamOld])
@@ -482,6 +493,15 @@ func (v *fakeVolume) startTask(g *fakeGluster, kind string, bricks []string) err
 	}
 	g.serial++
 	v.task = &glusterd.Task{Kind: kind, ID: fmt.Sprintf("task-%d", g.serial), State: glusterd.TaskInProgress, Bricks: bricks}
+	return nil
+}
+
+// giveUp lets bricks go as they are.
+func (v *fakeVolume) giveUp(names []string) error {
+	if v.layout.setSize() > 1 || len(names) >= len(v.bricks) {
+		return errors.New("deleting all the bricks of the volume is not allowed")
+	}
+	v.bricks = slices.DeleteFunc(v.bricks, func(b *fakeBrick) bool { return slices.Contains(names, b.name()) })
 	return nil
 }
 
