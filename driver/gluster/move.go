@@ -176,7 +176,7 @@ func (p *planner) refuseMove(m *mover) {
 	}
 	size := resource.NewQuantity(m.v.brickSizes()(m.number), resource.BinarySI)
 	p.decide(api.VerdictRefuse, api.ReasonInsufficientSpace, m.object, "%s, and brick %s of volume %s (%s, %s) has nowhere to go: no other node without a brick of the same set has room for it. "+
-		"Add a StorageNode or a device, or undo the removal", m.why, m.brick().Path, m.v.name, layoutOfPool(m.v.pool), size)
+		"Add a StorageNode or a device, or undo the removal%s", m.why, m.brick().Path, m.v.name, layoutOfPool(m.v.pool), size, closedPlaces(p))
 }
 
 // replace has a brick replaced, or filled again where it is; the set heals it then.
