@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/driver/gluster"
+	"github.com/holdfast-storage/holdfast/driver/gluster/resolve"
 )
 
 func newVolume(g *globals) *cobra.Command {
@@ -55,9 +55,9 @@ func (g *globals) resolveSplitBrain(ctx context.Context, name string, files []st
 		return err
 	}
 	a := &api.Action{Spec: api.ActionSpec{
-		Kind: gluster.ResolveKind, Target: "volume/" + name, Cluster: v.Spec.Cluster,
+		Kind: resolve.Kind, Target: "volume/" + name, Cluster: v.Spec.Cluster,
 		Parameters: map[string]api.ActionParameter{
-			gluster.ResolveFiles: api.ActionParameter(strings.Join(files, "\n")), gluster.ResolveKeep: api.ActionParameter(keep),
+			resolve.Files: api.ActionParameter(strings.Join(files, "\n")), resolve.Keep: api.ActionParameter(keep),
 		},
 	}}
 	a.Namespace, a.GenerateName = g.namespace, "resolve-"+name+"-"

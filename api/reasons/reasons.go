@@ -120,6 +120,7 @@ var All = map[api.Reason]string{
 	api.ReasonObserveOnly:  "The cluster is in mode Observed, so nothing is changed.",
 	api.ReasonActionActs:   "An Action changes it now; the plan leaves it alone.",
 	api.ReasonUnknown:      "Nothing is known of it.",
+	api.ReasonClosed:       "A user closed it to new data. What it has stays, and serves.",
 	api.ReasonMoreToReport: "The report is full: more decisions were left out.",
 	api.ReasonNotRedundant: "Data is less redundant than the cluster has room for.",
 	api.ReasonMisplaced: "The storage system has hosts or devices at other places than their labels say, " +

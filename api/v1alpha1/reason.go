@@ -77,6 +77,7 @@ const (
 	ReasonMoreToReport Reason = "MoreToReport"
 	ReasonNotRedundant Reason = "NotRedundant"
 	ReasonMisplaced    Reason = "Misplaced"
+	ReasonClosed       Reason = "Closed"
 )
 
 // Reasons why a daemon's process ended.

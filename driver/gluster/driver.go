@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/resolve"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
@@ -27,7 +28,7 @@ func (Driver) Type() api.StorageType { return api.StorageGlusterFS }
 
 // Handlers carry out the Action that resolves split-brain.
 func (Driver) Handlers(store engine.Store) []action.Handler {
-	return []action.Handler{Resolver{Store: store}}
+	return []action.Handler{resolve.Resolver{Store: store}}
 }
 
 // Observation is what the nodes reported, by the names of their Daemons.

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -49,6 +50,7 @@ type fakeVolume struct {
 	layout          layout
 	bricks          []*fakeBrick
 	options         map[string]string
+	refused         []glusterd.RefusedOption
 	limit           int64
 	task            *glusterd.Task
 	// lazy: what bricks lack is healed only once somebody asks for it.
@@ -290,9 +292,14 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 		if v.state == glusterd.VolumeStarted {
 			return errors.New("it has been started")
 		}
+		for _, o := range g.nodes {
+			if o.pool == n.pool && !o.up {
+				return errors.New("some of the peers are down")
+			}
+		}
 		delete(g.volumes, v.name)
 	case glusterd.VerbSet:
-		maps.Copy(v.options, c.Params)
+		return v.set(c.Params)
 	case glusterd.VerbReset:
 		for name := range c.Params {
 			delete(v.options, name)
@@ -309,8 +316,14 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 	case glusterd.VerbRemoveStop:
 		v.task.State = glusterd.TaskStopped
 	case glusterd.VerbRemoveCommit:
+		if c.Params[glusterd.ParamForce] == "true" {
+			return v.giveUp(strings.Fields(c.Params[glusterd.ParamBricks]))
+		}
 		return v.commit(strings.Fields(c.Params[glusterd.ParamBricks]))
 	case glusterd.VerbReplace:
+		if v.state != glusterd.VolumeStarted || v.layout.setSize() == 1 {
+			return errors.New("it is not started, or has single bricks")
+		}
 		return g.replace(v, c.Params[glusterd.ParamOld], c.Params[glusterd.ParamNew])
 	case glusterd.VerbResetBrick:
 		return g.replace(v, c.Params[glusterd.ParamOld], c.Params[glusterd.ParamOld])
@@ -318,6 +331,28 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 		return fmt.Errorf("unknown command %q", c.Verb)
 	}
 	return nil
+}
+
+// fullNames are the options that the fake knows by a short name, and badValue is one that it takes of none.
+var fullNames = map[string]string{"ping-timeout": "network.ping-timeout", "shard": "features.shard"}
+
+const badValue = "bad"
+
+// set keeps options by their full names. Values that are bad it does not take.
+func (v *fakeVolume) set(params map[string]string) error {
+	var err error
+	v.refused = nil
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		value, full := params[name], cmp.Or(fullNames[name], name)
+		switch {
+		case value == badValue || !strings.Contains(full, "."):
+			v.refused = append(v.refused, glusterd.RefusedOption{Name: name, Value: value, Text: "it is not valid"})
+			err = errors.Join(err, errors.New("option "+name+" is not valid"))
+		default:
+			v.options[full] = value
+		}
+	}
+	return err
 }
 
 func (v *fakeVolume) start() {
@@ -461,6 +496,15 @@ func (v *fakeVolume) startTask(g *fakeGluster, kind string, bricks []string) err
 	return nil
 }
 
+// giveUp lets bricks go as they are.
+func (v *fakeVolume) giveUp(names []string) error {
+	if v.layout.setSize() > 1 || len(names) >= len(v.bricks) {
+		return errors.New("deleting all the bricks of the volume is not allowed")
+	}
+	v.bricks = slices.DeleteFunc(v.bricks, func(b *fakeBrick) bool { return slices.Contains(names, b.name()) })
+	return nil
+}
+
 func (v *fakeVolume) commit(names []string) error {
 	if v.task == nil || v.task.State != glusterd.TaskCompleted || v.task.Failures > 0 {
 		return errors.New("migration is in progress or has failed")
@@ -528,6 +572,9 @@ func (g *fakeGluster) report(d *api.Daemon) *glusterd.Report {
 	if d.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
 		r.OpVersion, r.MaxOpVersion = g.opVersion, 10000*release(n.version)
 		r.Pool = &glusterd.Pool{}
+		r.Groups = map[string]map[string]string{
+			"virt": {"network.ping-timeout": "20", "features.shard": "on"}, "samba": {"cluster.cache": "on"},
+		}
 		for _, name := range slices.Sorted(maps.Keys(g.volumes)) {
 			if v := g.volumes[name]; slices.ContainsFunc(v.bricks, func(b *fakeBrick) bool { return b.node.pool == n.pool }) {
 				x := v.report(func(o *fakeNode) bool { return g.agrees(n, o) })
@@ -562,6 +609,7 @@ func (v *fakeVolume) report(heard func(*fakeNode) bool) glusterd.Volume {
 	out := glusterd.Volume{
 		Name: v.name, ID: v.id, State: v.state, Replica: v.layout.replica, Arbiter: v.layout.arbiter,
 		Disperse: v.layout.disperse, Redundancy: v.layout.redundancy, Options: maps.Clone(v.options),
+		Refused: v.refused,
 	}
 	if v.task != nil {
 		t := *v.task

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -106,7 +107,12 @@ func (p *planner) takenAway(v *volume, n *node, b *glusterd.Brick) string {
 func (p *planner) move(m *mover) bool {
 	b, v := m.brick(), m.v
 	if v.pool.State != glusterd.VolumeStarted {
-		p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: brick %s of volume %s is moved when the volume is started", m.why, b.Path, v.name)
+		next := ""
+		if v.declared == nil {
+			next = fmt.Sprintf(": it was kept when its Volume was deleted; declare Volume %s again, which starts it, or end it with 'gluster volume delete %s'",
+				v.name, v.name)
+		}
+		p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: brick %s of volume %s is moved when the volume is started%s", m.why, b.Path, v.name, next)
 		return false
 	}
 	if t := v.pool.Task; t != nil && t.State == glusterd.TaskInProgress {
@@ -170,7 +176,7 @@ func (p *planner) refuseMove(m *mover) {
 	}
 	size := resource.NewQuantity(m.v.brickSizes()(m.number), resource.BinarySI)
 	p.decide(api.VerdictRefuse, api.ReasonInsufficientSpace, m.object, "%s, and brick %s of volume %s (%s, %s) has nowhere to go: no other node without a brick of the same set has room for it. "+
-		"Add a StorageNode or a device, or undo the removal", m.why, m.brick().Path, m.v.name, layoutOfPool(m.v.pool), size)
+		"Add a StorageNode or a device, or undo the removal%s", m.why, m.brick().Path, m.v.name, layoutOfPool(m.v.pool), size, closedPlaces(p))
 }
 
 // replace has a brick replaced, or filled again where it is; the set heals it then.

@@ -1,12 +1,14 @@
 package gluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/gluster/drift"
+	"github.com/holdfast-storage/holdfast/driver/gluster/options"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -20,23 +22,20 @@ const optionAllow = "auth.allow"
 var safeOptions = map[string]string{"cluster.lookup-optimize": "off"}
 
 // wantedOptions are the options that a volume shall have: the safe ones, before them its cluster's, and its own before all.
-func (p *planner) wantedOptions(v *volume) map[string]string {
-	want := maps.Clone(safeOptions)
+// An error says what of them cannot be.
+func (p *planner) wantedOptions(v *volume) (map[string]string, error) {
+	layers := []api.VolumeOptions{v.declared.Spec.Options}
 	if g := p.cluster.Spec.GlusterFS; g != nil {
-		for name, value := range g.Options {
-			want[name] = string(value)
-		}
+		layers = []api.VolumeOptions{g.Options, v.declared.Spec.Options}
 	}
-	for name, value := range v.declared.Spec.Options {
-		want[name] = string(value)
-	}
+	want, err := options.Wanted(safeOptions, p.speaker.report.Groups, layers...)
 	if allow := v.declared.Spec.Auth.Allow; len(allow) > 0 {
 		if p.nfs.At != nil && len(p.exportersOf(v.name)) > 0 && !slices.Contains(allow, p.nfs.At.Address) {
 			allow = append(slices.Clone(allow), p.nfs.At.Address) // who may use an export is said in the NFSExport
 		}
 		want[optionAllow] = strings.Join(slices.Sorted(slices.Values(allow)), ",")
 	}
-	return want
+	return want, err
 }
 
 // setOptions brings options to what is declared. Those that were set and are not declared any more go back to their default;
@@ -46,8 +45,10 @@ func (p *planner) setOptions() {
 		if v.declared == nil || v.pool == nil || v.refusal != "" || v.declared.DeletionTimestamp != nil {
 			continue
 		}
-		want := p.wantedOptions(v)
-		set, reset, byHand, notes := drift.Options(v.status.Options, want, v.pool.Options)
+		want, wrong := p.wantedOptions(v)
+		noted := options.Noted(v.status.Options, v.pool.Options)
+		want = options.Full(want, v.pool.Options, noted)
+		set, reset, byHand, notes := drift.Options(noted, want, v.pool.Options)
 		v.status.Options = notes
 		v.narrowed = drift.Narrows(v.pool.Options[optionAllow], set[optionAllow])
 		if v.unset = len(set) > 0; v.unset {
@@ -59,6 +60,9 @@ func (p *planner) setOptions() {
 		}
 		if len(reset) > 0 {
 			p.command(glusterd.VerbReset, v.name, reset, api.RiskNone, "%s", "not declared any more: "+words.Few(slices.Sorted(maps.Keys(reset))))
+		}
+		if wrong = cmp.Or(wrong, options.Refused(set, v.pool.Refused)); wrong != nil {
+			p.refuse(v, api.ReasonInvalidSpec, "%v", wrong)
 		}
 	}
 }

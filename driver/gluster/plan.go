@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/closed"
 	"github.com/holdfast-storage/holdfast/driver/nfs"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
@@ -33,6 +34,7 @@ func (d Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p.writeDaemons()
 	for _, n := range p.nodes {
 		p.plan.PutNode(n.ResolvedNode, n.problems, p.now)
+		closed.Tell(p.plan, n.Node, p.now)
 	}
 	p.writeStatus()
 	p.judgeRestart()

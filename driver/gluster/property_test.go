@@ -36,7 +36,7 @@ func durabilities() []*api.VolumeDurability {
 func (s *story) check(c engine.Command) {
 	g := s.gluster
 	v := g.volumes[c.Object]
-	if v == nil {
+	if v == nil || s.wiping(v.name) && c.Verb != glusterd.VerbStop && c.Verb != glusterd.VerbDelete {
 		return
 	}
 	switch c.Verb {
@@ -66,6 +66,12 @@ func (s *story) check(c engine.Command) {
 			s.rt.Fatalf("%s %s, which nobody deleted", c.Verb, c.Object)
 		}
 	}
+}
+
+// wiping says whether a volume's data is to go.
+func (s *story) wiping(volume string) bool {
+	o := s.vol(volume)
+	return o != nil && o.DeletionTimestamp != nil && o.Spec.DeletionPolicy == api.DeletionWipe
 }
 
 func (s *story) step() {
@@ -254,6 +260,9 @@ func (s *story) mend() {
 
 func (s *story) checkSets() {
 	for _, v := range s.gluster.volumes {
+		if s.wiping(v.name) {
+			continue
+		}
 		for _, set := range v.sets() {
 			nodes := map[*fakeNode]bool{}
 			for _, b := range set {

@@ -18,8 +18,8 @@ import (
 
 // Bounds of the API's schema.
 const (
-	maxText, maxBrickText      = 1024, 256
-	maxBackups, maxSplitBrains = 32, 32
+	maxText, maxBrickText = 1024, 256
+	maxBackups            = 32
 )
 
 // enoughNodes is how many nodes a cluster needs in which nothing says otherwise, as many as the default has copies.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/closed"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
@@ -15,6 +16,7 @@ type store struct {
 	glusterd.Store
 	node     *node
 	leaving  string // why its bricks are to go
+	closed   bool   // it takes no new bricks
 	promised int64  // to bricks, in bytes
 	bricks   int
 }
@@ -26,7 +28,9 @@ func (p *planner) findStores() {
 			continue
 		}
 		for _, s := range n.report.Stores {
-			n.stores = append(n.stores, &store{Store: s, node: n, leaving: n.whyLeaving(&s)})
+			n.stores = append(n.stores, &store{
+				Store: s, node: n, leaving: n.whyLeaving(&s), closed: closed.Store(n.ResolvedNode, s.Device, s.Name),
+			})
 		}
 	}
 }

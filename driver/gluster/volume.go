@@ -182,8 +182,9 @@ func (p *planner) createVolume(v *volume) {
 		return // there is nothing to start
 	}
 	first := maps.Clone(safeOptions) // before anybody can mount it
-	if auth := p.wantedOptions(v)[optionAllow]; auth != "" {
-		first[optionAllow] = auth
+	all, _ := p.wantedOptions(v)     // what is wrong with others is said once the volume is there
+	if all[optionAllow] != "" {
+		first[optionAllow] = all[optionAllow]
 	}
 	p.command(glusterd.VerbSet, v.name, first, api.RiskNone, "before it is used: %s", words.Few(slices.Sorted(maps.Keys(first))))
 	p.command(glusterd.VerbStart, v.name, nil, api.RiskNone, "the volume is declared")

@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"cmp"
 	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -19,6 +20,7 @@ func (p *planner) deleteVolume(v *volume) {
 		p.await(v, api.ReasonInUse, "being deleted: it is exported by NFS: delete NFSExport %s first", words.Few(exports))
 	case !p.ready() && (len(v.status.Bricks) > 0 || !p.neverUp()):
 		p.await(v, api.ReasonNotAnswering, "being deleted: the pool does not answer")
+	case wipe && v.pool != nil && dropLost(p, v):
 	case v.pool != nil && (wipe || v.pool.State == glusterd.VolumeStarted):
 		p.endVolume(v, wipe)
 	case wipe && !p.wiped(v):
@@ -26,7 +28,7 @@ func (p *planner) deleteVolume(v *volume) {
 		p.plan.LetGo(v.declared)
 		return
 	}
-	v.status.Message = words.Cut(v.waits, maxText)
+	v.status.Message = words.Cut(cmp.Or(p.failed(v), v.waits), maxText)
 	p.plan.PutResource(v.declared, v.next())
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/resolve"
 	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
@@ -179,7 +180,7 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 		return api.ResourceOffline, cmp.Or(p.failed(v), "it is stopped, and being started")
 	case v.pool.State != glusterd.VolumeStarted:
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being started")
-	case v.unset && v.young() && p.failed(v) == "":
+	case v.unset && v.young() && v.refusal == "" && p.failed(v) == "":
 		return api.ResourceCreating, "its options are being set"
 	}
 	for _, set := range v.pool.Sets() {
@@ -230,5 +231,5 @@ func splitText(v *volume) string {
 	}
 	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. Look at the copies below the paths of the bricks, and choose: "+
 		"'holdfast volume resolve%s %s FILE --keep NODE', the node with the right copy (%s), or latest-mtime, or bigger-file. "+
-		"Of a directory, name the files in it that cannot be read", words.Few(v.status.SplitBrains), namespace, v.name, words.Few(copiesOf(&api.Volume{Status: v.status})))
+		"Of a directory, name the files in it that cannot be read", words.Few(v.status.SplitBrains), namespace, v.name, words.Few(resolve.Copies(&api.Volume{Status: v.status})))
 }

@@ -27,8 +27,10 @@ type Report struct {
 	Peers []Peer `json:"peers,omitempty"`
 	// Stores are the places on this node where bricks can lie, sorted by name.
 	Stores []Store `json:"stores,omitempty"`
-	// Pool is set in a report of the depth DepthPool.
-	Pool *Pool `json:"pool,omitempty"`
+	// Pool is set in a report of the depth DepthPool, and so are Groups: the named groups of options that this node's GlusterFS
+	// has, each with its options.
+	Pool   *Pool                        `json:"pool,omitempty"`
+	Groups map[string]map[string]string `json:"groups,omitempty"`
 	// Problem says what kept a part of the report from being made.
 	Problem string `json:"problem,omitempty"`
 }
@@ -115,12 +117,21 @@ type Volume struct {
 	// Bricks are in glusterd's order: each SetSize of them that follow each other are one set.
 	Bricks  []Brick           `json:"bricks,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
+	// Refused are options that GlusterFS did not take when they were set the last time, sorted by name.
+	Refused []RefusedOption `json:"refused,omitempty"`
 	// Task is the rebalance or remove-brick that glusterd remembers, or nil.
 	Task *Task `json:"task,omitempty"`
 	// Unknown says why not all is known of the bricks, of what is to be healed, or of the task: not all could be asked.
 	Unknown string `json:"unknown,omitempty"`
 	// Silent says that nobody could be asked which bricks serve: then BrickUnknown means nothing.
 	Silent bool `json:"silent,omitempty"`
+}
+
+// RefusedOption is an option that GlusterFS did not take with this value, and what it said.
+type RefusedOption struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Text  string `json:"text"`
 }
 
 // SetSize is the number of bricks that hold the same data, each its copy or its part.

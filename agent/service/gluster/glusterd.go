@@ -96,13 +96,12 @@ func (Glusterd) ConfigureLocalService(_ context.Context, l *service.Local) error
 	if l.Parameters[glusterd.ParamPool] == "" {
 		return fmt.Errorf("glusterd %s has no parameter %s", l.Daemon.Spec.ID, glusterd.ParamPool)
 	}
-	groups := filepath.Join(l.Data, "state", "groups")
-	for _, dir := range append([]string{groups}, sharedDirectories...) {
+	for _, dir := range append([]string{groupsDir(l)}, sharedDirectories...) {
 		if err := atomicfile.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("while making glusterd's directories: %w", err)
 		}
 	}
-	if err := copyFiles(groupsOfPackage, groups); err != nil {
+	if err := copyFiles(groupsOfPackage, groupsDir(l)); err != nil {
 		return fmt.Errorf("while copying the groups of options of the package: %w", err)
 	}
 	return errors.Join(dropOption(filepath.Join(l.Data, "state"), l.Parameters[glusterd.ParamDrop]), showSocket(l))

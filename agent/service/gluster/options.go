@@ -19,7 +19,13 @@ func (p pool) set(ctx context.Context, cmd service.Command) error {
 	}
 	err := p.do(ctx, append([]string{"volume", "set", cmd.Object}, sorted(cmd.Params)...)...)
 	failure := (*glusterd.Failure)(nil)
-	if len(cmd.Params) == 1 || !errors.As(err, &failure) || failure.Busy() {
+	switch {
+	case err == nil:
+		for name, value := range cmd.Params {
+			err = errors.Join(err, noteRefusal(p.l.Run, cmd.Object, name, value, nil))
+		}
+		return err
+	case !errors.As(err, &failure) || failure.Busy():
 		return err
 	}
 	return p.eachOption(ctx, cmd, "set", func(name string) []string { return []string{name, cmd.Params[name]} })
@@ -35,6 +41,9 @@ func (p pool) eachOption(ctx context.Context, cmd service.Command, verb string, 
 	for _, name := range slices.Sorted(maps.Keys(cmd.Params)) {
 		err := p.do(ctx, append([]string{"volume", verb, cmd.Object}, args(name)...)...)
 		failure := (*glusterd.Failure)(nil)
+		if !errors.As(err, &failure) || !failure.Busy() {
+			refused = append(refused, noteRefusal(p.l.Run, cmd.Object, name, cmd.Params[name], err))
+		}
 		switch {
 		case err == nil:
 		case errors.As(err, &failure) && !failure.Busy():

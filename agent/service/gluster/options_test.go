@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
@@ -40,7 +42,8 @@ func (o *optionsOf) ask(_ context.Context, args ...string) ([]byte, error) {
 // Options that GlusterFS refuses keep no others from being set, and are named with the reason.
 func TestOptions(t *testing.T) {
 	o := &optionsOf{options: map[string]string{"z": "9"}}
-	p, cmd := pool{ask: o.ask}, service.Command{Verb: glusterd.VerbSet, Object: "v", Params: map[string]string{"a": "1", "bad.x": "1", "bad.y": "1", "c": "2"}}
+	l := &service.Local{Run: t.TempDir()}
+	p, cmd := pool{ask: o.ask, l: l}, service.Command{Verb: glusterd.VerbSet, Object: "v", Params: map[string]string{"a": "1", "bad.x": "1", "bad.y": "1", "c": "2"}}
 	err := p.set(t.Context(), cmd)
 	for _, name := range []string{"bad.x", "bad.y"} {
 		if err == nil || !strings.Contains(err.Error(), "option "+name+" is refused: option : "+name+" does not exist") {
@@ -50,9 +53,36 @@ func TestOptions(t *testing.T) {
 	if o.options["a"] != "1" || o.options["c"] != "2" || len(o.options) != 3 {
 		t.Errorf("%v", o.options)
 	}
+	told := glusterd.Pool{Volumes: []glusterd.Volume{{Name: "v"}, {Name: "w"}}}
+	readRefusals(l.Run).tell(&told)
+	want := []glusterd.RefusedOption{
+		{Name: "bad.x", Value: "1", Text: "option : bad.x does not exist"},
+		{Name: "bad.y", Value: "1", Text: "option : bad.y does not exist"},
+	}
+	if diff := cmp.Diff(want, told.Volumes[0].Refused); diff != "" || told.Volumes[1].Refused != nil {
+		t.Errorf("reported as refused (-want +got):\n%s", diff)
+	}
 	cmd.Params = map[string]string{"a": "", "bad.x": "", "z": ""}
 	if err := p.reset(t.Context(), cmd); err == nil || len(o.options) != 1 {
 		t.Errorf("%v, %v", err, o.options)
+	}
+}
+
+// TestNoteRefusal: what is taken later is not reported as refused any more; a program that does not run says nothing of it.
+func TestNoteRefusal(t *testing.T) {
+	run := t.TempDir()
+	for _, tt := range []struct {
+		err  error
+		left int
+	}{
+		{&glusterd.Failure{Text: "invalid\n value"}, 1}, {errors.New("gluster did not answer"), 1}, {nil, 0}, {nil, 0},
+	} {
+		if err := noteRefusal(run, "v", "a.b", "1", tt.err); err != nil {
+			t.Fatal(err)
+		}
+		if now := readRefusals(run)["v"]; len(now) != tt.left || tt.left == 1 && now[0].Text != "invalid value" {
+			t.Errorf("after %v: %v", tt.err, now)
+		}
 	}
 }
 
@@ -60,7 +90,7 @@ func TestOptions(t *testing.T) {
 func TestOptions_together(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		o := &optionsOf{options: map[string]string{}, silent: silent}
-		err := pool{ask: o.ask}.set(t.Context(), service.Command{Object: "v", Params: map[string]string{"a": "1", "b": "2"}})
+		err := pool{ask: o.ask, l: &service.Local{Run: t.TempDir()}}.set(t.Context(), service.Command{Object: "v", Params: map[string]string{"a": "1", "b": "2"}})
 		if o.asked != 1 || (err != nil) != silent {
 			t.Errorf("silent %v: asked %d times: %v", silent, o.asked, err)
 		}

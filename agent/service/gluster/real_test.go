@@ -188,6 +188,7 @@ func TestReal_volume(t *testing.T) {
 	if got := n.volume().Options["network.ping-timeout"]; got != "21" {
 		t.Errorf("an option beside one that is refused is %q", got)
 	}
+	n.optionNames()
 	n.await("three bricks that serve and are clean", func() error {
 		v := n.volume()
 		for _, b := range v.Bricks {
@@ -221,6 +222,38 @@ func TestReal_volume(t *testing.T) {
 	n.twice(glusterd.VerbDelete, "v", nil)
 	if r := n.mustReport(); r.Pool == nil || len(r.Pool.Volumes) != 0 || len(r.Stores) != 2 || r.UUID == "" {
 		t.Errorf("report %+v", r)
+	}
+}
+
+// optionNames: the options of each group are kept as they are set, a short name is kept as the full one, and what was refused is
+// reported. After a boot the link to the socket is made anew.
+func (n *node) optionNames() {
+	n.Helper()
+	if r := n.volume().Refused; len(r) != 1 || r[0].Name != "no.such-option" || r[0].Value != "1" || r[0].Text == "" {
+		n.Errorf("refused: %+v", r)
+	}
+	if err := os.Remove(packageSocket); err != nil {
+		n.Fatal(err)
+	}
+	groups := n.mustReport().Groups
+	if to, err := os.Readlink(packageSocket); to != socketOf(n.l) {
+		n.Errorf("the link leads to %q: %v", to, err)
+	}
+	for _, name := range []string{"virt", "samba", "db-workload"} {
+		if len(groups[name]) == 0 {
+			n.Errorf("no group %s: %v", name, groups)
+		}
+		n.twice(glusterd.VerbSet, "v", groups[name])
+		have := n.volume().Options
+		for option, value := range groups[name] {
+			if have[option] != value {
+				n.Errorf("group %s: %s is %q, want %q", name, option, have[option], value)
+			}
+		}
+	}
+	n.twice(glusterd.VerbSet, "v", map[string]string{"ping-timeout": "21"})
+	if o := n.volume().Options; o["network.ping-timeout"] != "21" || o["ping-timeout"] != "" {
+		n.Errorf("a short name is kept as %v", o)
 	}
 }
 

@@ -35,6 +35,16 @@ func (Glusterd) Report(ctx context.Context, l *service.Local) (string, error) {
 	if r.Outdated, err = outdated(l); err != nil {
 		return "", err
 	}
+	// A boot takes the link away, and nobody configures a glusterd that is started as it was.
+	if err := showSocket(l); err != nil {
+		r.Problem = strings.TrimPrefix(r.Problem+"; "+err.Error(), "; ")
+	}
+	if r.Pool != nil {
+		readRefusals(l.Run).tell(r.Pool)
+		if r.Groups, err = groups(l); err != nil {
+			return "", err
+		}
+	}
 	return r.Text()
 }
 

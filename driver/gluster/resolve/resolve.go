@@ -1,4 +1,5 @@
-package gluster
+// Package resolve is the action by which a person says which copy of files in split-brain is right.
+package resolve
 
 import (
 	"context"
@@ -18,19 +19,22 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// ResolveKind is the kind of Actions by which a person says which copy of files in split-brain is right. The Action lies in the
+// Kind is the kind of Actions by which a person says which copy of files in split-brain is right. The Action lies in the
 // namespace of its cluster; its target is "volume/<name>".
-const ResolveKind = "volume.resolve-split-brain"
+const Kind = "volume.resolve-split-brain"
 
-// The parameters of an Action of ResolveKind.
+// Most is how many files in split-brain a status names.
+const Most = 32
+
+// The parameters of an Action of Kind.
 const (
-	// ResolveFiles are paths within the volume, joined by newlines.
-	ResolveFiles = "files"
-	// ResolveKeep is "latest-mtime", "bigger-file", or the StorageNode whose copy is right.
-	ResolveKeep = "keep"
+	// Files are paths within the volume, joined by newlines.
+	Files = "files"
+	// Keep is "latest-mtime", "bigger-file", or the StorageNode whose copy is right.
+	Keep = "keep"
 )
 
-// Resolver carries out Actions of ResolveKind.
+// Resolver carries out Actions of Kind.
 type Resolver struct{ Store engine.Store }
 
 var _ action.Handler = Resolver{}
@@ -38,7 +42,7 @@ var _ action.Handler = Resolver{}
 // Kind implements action.Handler.
 func (Resolver) Kind() action.Kind {
 	return action.Kind{
-		Name: ResolveKind, Executor: api.ByLeader, Mode: action.Shared, Steps: []string{"resolve"}, Final: true, Timeout: 10 * time.Minute,
+		Name: Kind, Executor: api.ByLeader, Mode: action.Shared, Steps: []string{"resolve"}, Final: true, Timeout: 10 * time.Minute,
 		Summary: "keeps the copy that a person chose of files in split-brain, and heals the others from it",
 	}
 }
@@ -64,7 +68,7 @@ func (r Resolver) Step(ctx context.Context, a *api.Action, _ string) (action.Pro
 		return action.Progress{}, fmt.Errorf("%w: %w", action.ErrRefused, err)
 	}
 	return action.Progress{Done: true, Message: fmt.Sprintf("the copies are healed from the one that was chosen (%s): %s",
-		a.Spec.Parameters[ResolveKeep], words.Few(filesOf(a)))}, nil
+		a.Spec.Parameters[Keep], words.Few(filesOf(a)))}, nil
 }
 
 // Undo implements action.Handler. It is not called for a kind of which nothing can be taken back.
@@ -89,12 +93,12 @@ func refusef(format string, args ...any) error {
 }
 
 func filesOf(a *api.Action) []string {
-	return strings.Split(string(a.Spec.Parameters[ResolveFiles]), "\n")
+	return strings.Split(string(a.Spec.Parameters[Files]), "\n")
 }
 
 // resolveCommand is pure.
 func resolveCommand(view *engine.View, a *api.Action) (*api.Daemon, engine.Command, error) {
-	name, keep := strings.TrimPrefix(a.Spec.Target, "volume/"), string(a.Spec.Parameters[ResolveKeep])
+	name, keep := strings.TrimPrefix(a.Spec.Target, "volume/"), string(a.Spec.Parameters[Keep])
 	cmd := engine.Command{Verb: glusterd.VerbResolve, Object: name, Line: "volume/" + name, Params: map[string]string{}}
 	volumes := engine.OfKind[*api.Volume](view.Resources)
 	i := slices.IndexFunc(volumes, func(v *api.Volume) bool { return v.Name == name })
@@ -115,7 +119,7 @@ func resolveCommand(view *engine.View, a *api.Action) (*api.Daemon, engine.Comma
 		bricks := bricksAt(view, v, keep)
 		if len(bricks) == 0 {
 			return nil, cmd, refusef("%q is no node with a brick of volume %s that serves: keep %q, %q, or the copy of one of %s",
-				keep, name, glusterd.KeepLatest, glusterd.KeepBigger, words.Few(copiesOf(v)))
+				keep, name, glusterd.KeepLatest, glusterd.KeepBigger, words.Few(Copies(v)))
 		}
 		cmd.Params[glusterd.ParamKeep], cmd.Params[glusterd.ParamBricks] = glusterd.KeepBrick, strings.Join(bricks, " ")
 	}
@@ -141,7 +145,7 @@ func notSplit(v *api.Volume, file string) string {
 		return ""
 	case !strings.HasPrefix(file, "/") || path.Clean(file) != file:
 		return fmt.Sprintf("%q is no path within the volume: it begins with a slash, as in its status", file)
-	case len(all) >= maxSplitBrains || slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, "<") }):
+	case len(all) >= Most || slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, "<") }):
 		return "" // more than is listed by name
 	case slices.ContainsFunc(all, func(s string) bool { return trimmed(s) == file || s == path.Dir(file) }):
 		return ""
@@ -165,8 +169,8 @@ func bricksAt(view *engine.View, v *api.Volume, node string) (names []string) {
 	return names
 }
 
-// copiesOf are the nodes that have a copy of the volume's files, or of some of them.
-func copiesOf(v *api.Volume) (nodes []string) {
+// Copies are the nodes that have a copy of the volume's files, or of some of them.
+func Copies(v *api.Volume) (nodes []string) {
 	for _, b := range v.Status.Bricks {
 		if !slices.Contains(nodes, b.Node) {
 			nodes = append(nodes, b.Node)

@@ -1,0 +1,95 @@
+package gluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+// optionStates are what can be wanted of options, in an order in which one follows another.
+var optionStates = []struct {
+	name            string
+	cluster, volume api.VolumeOptions
+	want            map[string]string
+}{
+	{"a short name", nil, api.VolumeOptions{"ping-timeout": "7"}, map[string]string{"network.ping-timeout": "7"}},
+	{"a group of the cluster, and an option of its own", api.VolumeOptions{"group": "virt"}, api.VolumeOptions{"ping-timeout": "7"},
+		map[string]string{"network.ping-timeout": "7", "features.shard": "on"}},
+	{"the group alone", api.VolumeOptions{"group": "virt"}, nil,
+		map[string]string{"network.ping-timeout": "20", "features.shard": "on"}},
+	{"another group", nil, api.VolumeOptions{"group": "samba", "shard": "off"},
+		map[string]string{"cluster.cache": "on", "features.shard": "off"}},
+	{"none", nil, nil, map[string]string{}},
+}
+
+// TestOptionNames: short names and groups are set once, and reset when they are taken out of the spec.
+func TestOptionNames(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "1Gi", nil)
+	w.settle()
+	for _, tt := range optionStates {
+		w.cluster.Spec.GlusterFS = &api.GlusterFSSpec{Options: tt.cluster}
+		w.vol("v").Spec.Options = tt.volume
+		if p := w.settle(); !p.Done || len(p.Commands) > 0 {
+			t.Errorf("%s: %v %v", tt.name, commands(p), decisions(p))
+		}
+		tt.want["cluster.lookup-optimize"] = "off"
+		if diff := cmp.Diff(tt.want, w.gluster.volumes["v"].options); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestOptionNames_byHand: a short name that was changed by hand is set back.
+func TestOptionNames_byHand(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "1Gi", nil).Spec.Options = api.VolumeOptions{"ping-timeout": "7"}
+	w.settle()
+	w.gluster.volumes["v"].options["network.ping-timeout"] = "9"
+	w.agents()
+	if p := w.round(); !contains(decisions(p), "network.ping-timeout was set to 9 outside Holdfast") {
+		t.Errorf("%v", decisions(p))
+	}
+	if w.settle(); w.gluster.volumes["v"].options["network.ping-timeout"] != "7" {
+		t.Errorf("%v", w.gluster.volumes["v"].options)
+	}
+}
+
+// TestOptions_refused: an option that GlusterFS does not take, and a group that it does not have, stand on the Volume as
+// refused until the spec is changed; all other options are set.
+func TestOptions_refused(t *testing.T) {
+	for name, wrong := range map[string]api.VolumeOptions{
+		"value": {"a.b": badValue}, "name": {"nothing": "1"}, "group": {"group": "nope"}, "who may mount": {"allow": "10.0.0.1"},
+	} {
+		w := poolOf(t, 3)
+		v := w.volume("v", "1Gi", nil)
+		v.Spec.Options = api.VolumeOptions{"c.d": "1"}
+		for option, value := range wrong {
+			v.Spec.Options[option] = value
+		}
+		for range 12 {
+			w.agents()
+			w.round()
+		}
+		p := w.plan()
+		v = w.vol("v")
+		accepted := meta.FindStatusCondition(v.Status.Conditions, api.ResourceAccepted)
+		if accepted == nil || accepted.Status != "False" || v.Status.State != api.ResourceOnline {
+			t.Errorf("%s: %v %s %s", name, accepted, v.Status.State, v.Status.Message)
+		}
+		if refusals := decisions(p, api.VerdictRefuse); len(refusals) != 1 || p.Decisions[len(p.Decisions)-1].Reason == "" {
+			t.Errorf("%s: %v", name, decisions(p))
+		}
+		if o := w.gluster.volumes["v"].options; o["c.d"] != "1" || o[optionAllow] != "" {
+			t.Errorf("%s: %v", name, o)
+		}
+		v.Spec.Options = nil
+		p = w.settle()
+		if !p.Done || meta.IsStatusConditionFalse(w.vol("v").Status.Conditions, api.ResourceAccepted) {
+			t.Errorf("%s: mended, and %v", name, decisions(p))
+		}
+	}
+}
