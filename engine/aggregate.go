@@ -8,6 +8,7 @@ import (
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine/figures"
 	"github.com/holdfast-storage/holdfast/engine/outside"
 )
 
@@ -38,6 +39,9 @@ func Aggregate(v *View, p *Plan, now time.Time) api.StorageStatusStatus {
 		addReason(&s, text)
 	}
 	s.Daemons = countDaemons(v, p)
+	if s.StaleSince == nil {
+		s.Figures = figures.Publish(figuresBefore(v), s.Figures)
+	}
 	return s
 }
 
@@ -47,6 +51,13 @@ func ChangedBefore(v *View) []api.OutsideChange {
 		return nil
 	}
 	return v.Status.Status.ChangedOutside
+}
+
+func figuresBefore(v *View) *api.StorageFigures {
+	if v.Status == nil {
+		return nil
+	}
+	return v.Status.Status.Figures
 }
 
 // addReason adds a reason to those that keep the status from ONLINE.

@@ -82,10 +82,67 @@ type StorageStatusStatus struct {
 	// +kubebuilder:validation:MaxItems=1024
 	StorageNodes []string `json:"storageNodes,omitempty"`
 	// Capacity is the raw space of the storage system.
-	Capacity  *resource.Quantity `json:"capacity,omitempty"`
-	Ceph      *CephStatus        `json:"ceph,omitempty"`
-	GlusterFS *GlusterFSStatus   `json:"glusterfs,omitempty"`
-	Torus     *TorusStatus       `json:"torus,omitempty"`
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	// Figures are what it holds, as it said when they last changed by more than a hundredth of the capacity.
+	Figures   *StorageFigures  `json:"figures,omitempty"`
+	Ceph      *CephStatus      `json:"ceph,omitempty"`
+	GlusterFS *GlusterFSStatus `json:"glusterfs,omitempty"`
+	Torus     *TorusStatus     `json:"torus,omitempty"`
+}
+
+// StorageFigures are what a storage system holds and does, by its own word. Sizes are in bytes.
+type StorageFigures struct {
+	// Time is when the storage system was asked.
+	Time metav1.Time `json:"time"`
+	// RawBytes, UsedBytes and AvailableBytes are of the devices, before copies are taken off.
+	RawBytes       int64 `json:"rawBytes"`
+	UsedBytes      int64 `json:"usedBytes"`
+	AvailableBytes int64 `json:"availableBytes"`
+	// UsedPercent is UsedBytes of RawBytes, in per cent.
+	UsedPercent int32 `json:"usedPercent"`
+	// DataBytes is what clients stored, each copy counted once, in so many Objects.
+	DataBytes int64 `json:"dataBytes,omitempty"`
+	Objects   int64 `json:"objects,omitempty"`
+	// PlacementGroups counts Ceph's placement groups by state. In a StorageStatus scrubs are left out.
+	// +listType=map
+	// +listMapKey=state
+	// +kubebuilder:validation:MaxItems=64
+	PlacementGroups []PlacementGroupCount `json:"placementGroups,omitempty"`
+	// ClientIO is what clients read and write at this moment. A StorageStatus does not have it.
+	ClientIO *ClientIO `json:"clientIO,omitempty"`
+	// Recovery is set while copies of objects are missing or lie at the wrong place.
+	Recovery *RecoveryFigures `json:"recovery,omitempty"`
+}
+
+// PlacementGroupCount counts the placement groups of one state.
+type PlacementGroupCount struct {
+	// State is Ceph's own word, such as active+clean.
+	// +kubebuilder:validation:MaxLength=256
+	State string `json:"state"`
+	Count int32  `json:"count"`
+}
+
+// ClientIO is what clients read and write in a second.
+type ClientIO struct {
+	ReadBytesPerSecond  int64 `json:"readBytesPerSecond"`
+	WriteBytesPerSecond int64 `json:"writeBytesPerSecond"`
+	ReadsPerSecond      int64 `json:"readsPerSecond"`
+	WritesPerSecond     int64 `json:"writesPerSecond"`
+}
+
+// RecoveryFigures are what the storage system still has to copy and move. Each copy of an object counts.
+type RecoveryFigures struct {
+	DegradedCopies  int64 `json:"degradedCopies"`
+	MisplacedCopies int64 `json:"misplacedCopies"`
+	// UnfoundObjects are objects of which no copy can be found.
+	UnfoundObjects int64 `json:"unfoundObjects,omitempty"`
+	// TotalCopies are the copies that there should be, of all objects.
+	TotalCopies int64 `json:"totalCopies"`
+	// BytesPerSecond and ObjectsPerSecond are 0 while nothing is copied.
+	BytesPerSecond   int64 `json:"bytesPerSecond"`
+	ObjectsPerSecond int64 `json:"objectsPerSecond"`
+	// SecondsLeft is an estimate: the copies that are left, at this rate. It is not set while nothing is copied.
+	SecondsLeft int64 `json:"secondsLeft,omitempty"`
 }
 
 // HealthCheck is one thing that the storage system itself finds wrong.

@@ -13,6 +13,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/certificate"
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
+	"github.com/holdfast-storage/holdfast/driver/ceph/figures"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/driver/ceph/serves"
 	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
@@ -64,6 +65,8 @@ type Observation struct {
 	Foreseen, Lacked bool
 	// BytesTotal is the raw space; zero until the manager has reported for the first time.
 	BytesTotal int64
+	// Figures are what it holds and does.
+	Figures *api.StorageFigures
 	// Stoppable says, by host, whether its OSDs may stop. Only hosts in maintenance whose OSDs run are asked about.
 	Stoppable map[string]StopAnswer
 	// Pools are the pools, and BackfillFull how full an OSD may be to have data moved to it, from 0 to 1.
@@ -137,14 +140,7 @@ type statusAnswer struct {
 	OSDMap struct {
 		Epoch int `json:"epoch"`
 	} `json:"osdmap"`
-	PGMap struct {
-		ByState []struct {
-			Name  string `json:"state_name"`
-			Count int    `json:"count"`
-		} `json:"pgs_by_state"`
-		NumPGs     int   `json:"num_pgs"`
-		BytesTotal int64 `json:"bytes_total"`
-	} `json:"pgmap"`
+	PGMap figures.PGMap `json:"pgmap"`
 	FSMap struct {
 		Epoch int `json:"epoch"`
 	} `json:"fsmap"`

@@ -104,6 +104,7 @@ func (c *conn) observe(ctx context.Context, view *engine.View) (*Observation, er
 	defer cancel()
 	o := &Observation{Reachable: true, NFS: nfs.Reports(view.Daemons)}
 	status.fill(o)
+	o.Figures = status.PGMap.Figures(c.now())
 	for _, step := range []func(context.Context, *statusAnswer, *Observation) error{c.fillHealth, c.fillMons, c.fillMgr, c.fillOSDs, c.fillVersion} {
 		if err := step(ctx, &status, o); err != nil {
 			return nil, err

@@ -56,7 +56,7 @@ func (p *planner) writeStatus() {
 	status := engine.StatusOf(api.StorageCeph, offline, s.reasons, p.readyNodes())
 	if p.reachable() {
 		status.Health = p.seen.Health
-		status.Ceph = p.seen.cephStatus()
+		status.Ceph, status.Figures = p.seen.cephStatus(), p.seen.Figures
 		status.Checks = p.tellChecks()
 		p.plan.Said = said(p)
 		if p.seen.BytesTotal > 0 {

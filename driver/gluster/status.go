@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/gluster/serves"
 	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/figures"
 	"github.com/holdfast-storage/holdfast/engine/serving"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -36,7 +35,8 @@ func (p *planner) writeStatus() {
 	}
 	s := engine.StatusOf(api.StorageGlusterFS, len(offline) > 0, slices.Concat(offline, p.whyDegraded()), set)
 	if p.ready() {
-		s.Health, s.GlusterFS, s.Capacity = sets.Health(p.speaker.report), p.glusterStatus(), p.capacity()
+		s.Health, s.GlusterFS, s.Figures = sets.Health(p.speaker.report), p.glusterStatus(), p.figures()
+		s.Capacity = figures.Capacity(s.Figures)
 		p.plan.Said = said(p)
 	}
 	p.plan.Status = s
@@ -193,16 +193,13 @@ func (p *planner) glusterStatus() *api.GlusterFSStatus {
 	return s
 }
 
-// capacity is the raw space of all stores.
-func (p *planner) capacity() *resource.Quantity {
-	total := int64(0)
+// figures are what all stores have and hold.
+func (p *planner) figures() *api.StorageFigures {
+	var total, free int64
 	for _, n := range p.nodes {
 		for _, s := range n.stores {
-			total += s.Size
+			total, free = total+s.Size, free+s.Free
 		}
 	}
-	if total == 0 {
-		return nil
-	}
-	return resource.NewQuantity(total, resource.BinarySI)
+	return figures.Of(p.now, total, total-free)
 }

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/figures"
 	"github.com/holdfast-storage/holdfast/internal/torus"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -33,7 +32,8 @@ func (p *planner) writeStatus() {
 	}
 	s := engine.StatusOf(api.StorageTorus, len(offline) > 0, slices.Concat(offline, p.whyDegraded()), set)
 	if p.word != nil {
-		s.Health, s.Torus, s.Capacity = p.health(), p.torusStatus(), p.capacity()
+		s.Health, s.Torus, s.Figures = p.health(), p.torusStatus(), p.figures()
+		s.Capacity = figures.Capacity(s.Figures)
 	}
 	p.plan.Status = s
 	p.plan.Settle(p.view)
@@ -135,16 +135,13 @@ func (p *planner) torusStatus() *api.TorusStatus {
 	}
 }
 
-// capacity is the raw space of the ring's members that are up.
-func (p *planner) capacity() *resource.Quantity {
-	total := int64(0)
+// figures are what the ring's members that are up have and hold.
+func (p *planner) figures() *api.StorageFigures {
+	var total, used int64
 	for _, x := range p.word.Peers {
 		if x.State == torus.PeerOK {
-			total += x.Size
+			total, used = total+x.Size, used+x.Used
 		}
 	}
-	if total == 0 {
-		return nil
-	}
-	return resource.NewQuantity(total, resource.BinarySI)
+	return figures.Of(p.now, total, used)
 }

@@ -1,0 +1,72 @@
+package figures
+
+import (
+	"reflect"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+)
+
+func at(second int64, change func(*api.StorageFigures)) *api.StorageFigures {
+	f := &api.StorageFigures{
+		Time: metav1.Unix(second, 0), RawBytes: 1000, UsedBytes: 100, AvailableBytes: 900, DataBytes: 30, Objects: 100,
+		PlacementGroups: []api.PlacementGroupCount{{State: "active+clean", Count: 8}},
+	}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+func recovery(copies int64) func(*api.StorageFigures) {
+	return func(f *api.StorageFigures) { f.Recovery = &api.RecoveryFigures{MisplacedCopies: copies} }
+}
+
+func TestPublish(t *testing.T) {
+	had := at(0, nil)
+	for name, c := range map[string]struct {
+		had, now *api.StorageFigures
+		written  bool
+	}{
+		"nothing":             {had, at(1000, nil), false},
+		"client IO":           {had, at(1000, func(f *api.StorageFigures) { f.ClientIO = &api.ClientIO{ReadsPerSecond: 7} }), false},
+		"a little":            {had, at(1000, func(f *api.StorageFigures) { f.UsedBytes, f.Objects = 105, 104 }), false},
+		"scrub":               {had, at(1000, scrub), false},
+		"used":                {had, at(1000, func(f *api.StorageFigures) { f.UsedBytes = 120 }), true},
+		"objects":             {had, at(1000, func(f *api.StorageFigures) { f.Objects = 110 }), true},
+		"used, at once":       {had, at(3, func(f *api.StorageFigures) { f.UsedBytes = 120 }), false},
+		"a device more":       {had, at(3, func(f *api.StorageFigures) { f.RawBytes = 2000 }), true},
+		"recovery begins":     {had, at(3, recovery(10)), true},
+		"recovery ends":       {at(0, recovery(10)), at(3, nil), true},
+		"recovery goes on":    {at(0, recovery(10)), at(3, recovery(9)), false},
+		"recovery, later":     {at(0, recovery(10)), at(11, recovery(5)), true},
+		"recovery that waits": {at(0, recovery(10)), at(11, recovery(10)), false},
+		"first":               {nil, at(0, nil), true},
+	} {
+		if got := Publish(c.had, c.now); (got != c.had) != c.written {
+			t.Errorf("%s: written: %v", name, got != c.had)
+		}
+	}
+}
+
+func scrub(f *api.StorageFigures) {
+	f.PlacementGroups = []api.PlacementGroupCount{
+		{State: "active+clean+scrubbing+deep", Count: 5}, {State: "active+clean", Count: 3},
+	}
+}
+
+func TestPublish_content(t *testing.T) {
+	now := at(7, scrub)
+	now.ClientIO = &api.ClientIO{WritesPerSecond: 3}
+	if got := Publish(nil, now); !reflect.DeepEqual(got, at(7, nil)) {
+		t.Errorf("%+v", got)
+	}
+	if now.ClientIO == nil {
+		t.Error("the figures that were given changed")
+	}
+	if Publish(at(0, nil), nil) != nil {
+		t.Error("there are none any more")
+	}
+}
