@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/torus"
 )
 
-// TestTorusGivenEtcd: a cluster on the user's etcd that is wiped leaves no ring and no volume there, its plan
-// says so.
+// TestTorusGivenEtcd: a cluster on the user's etcd that is wiped leaves no ring and no volume
+// there, its plan says so.
 func TestTorusGivenEtcd(t *testing.T) {
 	begin(t)
 	programs, err := torus.Programs(t.Context(), t.TempDir(), "../..", torus.Last)
@@ -27,11 +27,13 @@ func TestTorusGivenEtcd(t *testing.T) {
 		"--initial-advertise-peer-urls", member, "--initial-cluster", "m="+member, "--initial-cluster-token", "t",
 		"--initial-cluster-state", "new", "--auto-compaction-mode", "periodic", "--auto-compaction-retention", "1h")
 	given := "torus: {replication: 2, endpoints: ['" + etcd + "']}"
-	spec := strings.Replace(torusSpec, "torus: {replication: 2}", given, 1) + torusNode(lab.Host(1)) + torusNode(lab.Host(2))
+	spec := strings.Replace(torusSpec, "torus: {replication: 2}", given, 1)
+	spec += torusNode(lab.Host(1)) + torusNode(lab.Host(2))
 	b.mustApply(spec)
 	b.await("two members", b.torusIs(api.StorageOnline, 2, 0))
 	volumes := func() (string, error) {
-		out, err := lab.Host(1).Command(t.Context(), programs+"/torusctl", "volume", "list", "--csv", "--etcd", etcd).CombinedOutput()
+		cmd := lab.Host(1).Command(t.Context(), programs+"/torusctl", "volume", "list", "--csv", "--etcd", etcd)
+		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
 	b.await("the volume", func() error {

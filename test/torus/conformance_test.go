@@ -49,11 +49,42 @@ func TestConformance(t *testing.T) {
 				}
 			},
 		},
+		{
+			Type: spoken.TypeTorusd, Brief: true, New: func(t *testing.T) *service.Local { return b.member(t) },
+			Outside: func(l *service.Local) []string { return []string{l.Parameters[spoken.ParamStore]} },
+		},
 	} {
 		s.Agents, s.Code = torus.Agents(), []*failpoint.Points{code}
 		t.Run(s.Type, func(t *testing.T) { servicetest.Run(t, s) })
 	}
 	servicetest.Swept(t, code, nil)
+}
+
+// member places a peer of the ring that has blocks, of a cluster that was given its etcd: the ring and the
+// volumes go with it.
+func (b *bed) member(t *testing.T) *service.Local {
+	t.Helper()
+	l := place(t, spoken.TypeTorusd, map[string]string{
+		spoken.ParamEtcd: b.etcd, spoken.ParamPeer: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)),
+		spoken.ParamReport: spoken.DepthPeer, spoken.ParamGiven: b.etcd,
+	})
+	l.Daemon.Spec.OnRemoval = api.DeletionWipe
+	l.Parameters[spoken.ParamStore] = filepath.Join(t.TempDir(), l.Daemon.Name)
+	const uuid = "a-peer-of-the-ring"
+	if err := os.MkdirAll(filepath.Join(l.Parameters[spoken.ParamStore], "metadata"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(l.Data, "uuid"), []byte(uuid+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"init"}, {"peer", "add", "--force", uuid}, // the real one has --force for removals alone
+	} {
+		if out, err := b.ctl(args...); err != nil && !strings.Contains(out, "already exists") {
+			t.Fatalf("torusctl %v: %v: %s", args, err, out)
+		}
+	}
+	return l
 }
 
 // awaitPeer waits until Torus knows a peer by its address.

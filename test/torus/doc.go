@@ -1,7 +1,7 @@
-// Package torus tests what Holdfast's agents do with Torus: against the real programs of v0.1.2,
-// which hack/torus-programs builds; against the stand-in of this package (see standin), which is
-// quicker to build; or, where TORUS_BIN names a directory with other ones, against those, with the
-// same test. The etcd is a real one in all cases.
+// Package torus tests what Holdfast's agents do with Torus: against the real programs of v0.1.2, which
+// hack/torus-programs builds, or where TORUS_BIN names a directory with other ones, against those; and
+// against the stand-in of this package (see standin), which is quicker to build. The same test passes
+// with all. The etcd is a real one.
 package torus
 
 import (
@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// Release says whose torusd and torusctl a test runs, where TORUS_BIN names none.
+// Release says whose torusd and torusctl a test runs.
 type Release string
 
 // The releases that a test can run.
 const (
 	StandIn Release = "stand-in"
-	Last    Release = "v0.1.2" // Torus's last release
+	Last    Release = "v0.1.2" // Torus's last release, or what TORUS_BIN names
 )
 
 // Programs makes torusd, torusctl and etcd below a directory, and returns it. All lie there
@@ -52,8 +52,11 @@ func Programs(ctx context.Context, dir, module string, r Release) (string, error
 
 // bin is the directory of the real programs; empty where the stand-in is to run.
 func (r Release) bin(ctx context.Context, module string) (string, error) {
-	if own := os.Getenv("TORUS_BIN"); own != "" || r == StandIn {
+	if own := os.Getenv("TORUS_BIN"); own != "" && r != StandIn {
 		return own, nil
+	}
+	if r == StandIn {
+		return "", nil
 	}
 	build := exec.CommandContext(ctx, "hack/torus-programs")
 	build.Dir, build.Stderr = module, os.Stderr
