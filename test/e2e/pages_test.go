@@ -31,7 +31,7 @@ func TestHowTo(t *testing.T) {
 	b := newBed(t, 3, 1)
 	b.mustApply(home.SpecFor(b.Lab, 3, 2, 1).YAML())
 	r := newReader(t, b.Lab)
-	r.read("how-to/pools.md", 5)
+	r.read("how-to/pools.md", 4)
 	r.read("how-to/filesystems.md", 5)
 	r.read("how-to/object-stores.md", 4)
 	r.read("how-to/maintenance.md", 4)
