@@ -56,8 +56,8 @@ type reader struct {
 }
 
 // newReader prepares hosts for a reader. Three things are stand-ins: sudo, which would take the lab's variables away,
-// for a reader who is root; /etc/ceph, which all hosts would share, is empty on each; and an editor that writes the
-// lab's names and devices into an example, and that the machine's disk may be rather full.
+// for a reader who is root; /etc/ceph and /mnt, which all hosts would share, are empty on each; and an editor that
+// writes the lab's names and devices into an example, and that the machine's disk may be rather full.
 func newReader(t *testing.T, lab *hosts.Lab) *reader {
 	t.Helper()
 	r := &reader{T: t, lab: lab, clone: filepath.Join(lab.Dir, "clone")}
@@ -86,7 +86,9 @@ func newReader(t *testing.T, lab *hosts.Lab) *reader {
 		}
 	}
 	for _, h := range lab.Hosts() {
-		h.Run(t, t.Context(), "mount", "-t", "tmpfs", "none", "/etc/ceph")
+		for _, dir := range []string{"/etc/ceph", "/mnt"} {
+			h.Run(t, t.Context(), "mount", "-t", "tmpfs", "none", dir)
+		}
 	}
 	return r
 }
