@@ -61,9 +61,12 @@ func (w Word) With(part string, of Word) Word {
 	if of.Text == "" && of.State == api.ResourceOnline {
 		return w
 	}
-	says := part + " is " + string(of.State) + ": " + of.Text
+	says := part + " is " + string(of.State)
 	if of.State == api.ResourceOnline {
-		says = part + ": " + of.Text
+		says = part
+	}
+	if of.Text != "" { // a new pool has none before the manager has reported its placement groups
+		says += ": " + of.Text
 	}
 	of.Text = says
 	return w.And(of)

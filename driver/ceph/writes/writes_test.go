@@ -216,4 +216,7 @@ func TestWord_With(t *testing.T) {
 	if want := "pool a: near; pool b is Degraded: full; pool d is Offline: paused"; w.Text != want {
 		t.Errorf("%q, want %q", w.Text, want)
 	}
+	if w := well.With("pool a", Word{State: api.ResourceCreating}); w.Text != "pool a is Creating" {
+		t.Errorf("a part without a cause: %q", w.Text)
+	}
 }
