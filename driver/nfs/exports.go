@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/installed"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -19,6 +20,8 @@ type export struct {
 	// path is the directory that the id stands for.
 	path           string
 	refusal, waits string
+	// reason is that of the refusal.
+	reason api.Reason
 }
 
 // maxID is above all numbers that NFS-Ganesha takes for an export.
@@ -37,10 +40,13 @@ func (s *Server) served() map[string]*export {
 		ids[e.Status.ExportID] = true
 	}
 	for _, e := range byAge {
-		x := &export{id: e.Status.ExportID, path: e.Status.Path}
+		x := &export{id: e.Status.ExportID, path: e.Status.Path, reason: api.ReasonInvalidSpec}
 		plans[e.Name] = x
 		if x.refusal, x.waits = s.storage.Cannot(e); x.refusal == "" && pseudos[e.PseudoOf()] != "" {
 			x.refusal = fmt.Sprintf("NFSExport %s has the pseudo path %s already: choose another one", pseudos[e.PseudoOf()], e.PseudoOf())
+		}
+		if x.refusal == "" && s.At == nil && len(s.lack) > 0 && len(s.taken) == 0 && s.none() {
+			x.refusal, x.reason = "no node can serve NFS: "+s.lackText(), api.ReasonUnsupported
 		}
 		if e.DeletionTimestamp != nil || x.refusal != "" {
 			continue
@@ -103,13 +109,16 @@ func (s *Server) write(e *api.NFSExport, x *export) {
 	var problems []string
 	if x.refusal != "" {
 		problems = []string{x.refusal}
-		s.decide(api.VerdictRefuse, api.ReasonInvalidSpec, engine.ResourceObject(e), "%s", x.refusal)
+		s.decide(api.VerdictRefuse, x.reason, engine.ResourceObject(e), "%s", x.refusal)
 	} else if st.State != api.ResourceOnline {
 		s.decide(api.VerdictWait, api.ReasonNotReady, engine.ResourceObject(e), "%s", st.Message)
 	}
 	engine.Accept(next, problems, s.now)
 	s.plan.PutResource(e, next)
 }
+
+// lackText says where NFS-Ganesha is missing, and what to run there.
+func (s *Server) lackText() string { return installed.Text(s.lack, ganesha.Type, s.storage.FSAL) }
 
 // none says whether no NFS server of the cluster is left.
 func (s *Server) none() bool {
@@ -129,6 +138,8 @@ func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) 
 	case s.At == nil && len(s.taken) > 0:
 		return down, fmt.Sprintf("another cluster serves NFS on %s, and a host has room for one NFS server: give the cluster a node on another host",
 			words.Few(s.taken))
+	case s.At == nil && len(s.lack) > 0:
+		return down, "no node that is up can serve NFS: " + s.lackText()
 	case s.At == nil:
 		return down, "no node of the cluster that is up can serve NFS"
 	case d == nil || d.DeletionTimestamp != nil:

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/installed"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 )
@@ -56,6 +57,7 @@ type Server struct {
 	report *ganesha.Report
 	want   api.Daemon
 	taken  []string // hosts that would do, and where another cluster's server is
+	lack   []string // hosts that would do, and that have no NFS-Ganesha
 }
 
 // daemonName names the Daemon of the server on a node.
@@ -69,11 +71,13 @@ func Choose(view *engine.View, storage Storage, able []Place, reports map[string
 		return s
 	}
 	able = slices.DeleteFunc(s.staying(able), func(at Place) bool {
-		taken := s.ofAnother(at)
+		taken, lacks := s.ofAnother(at), installed.Lacks(s.hosts[at.Host], ganesha.Type)
 		if taken {
 			s.taken = append(s.taken, at.Host)
+		} else if lacks {
+			s.lack = append(s.lack, at.Host)
 		}
-		return taken
+		return taken || lacks
 	})
 	serves := func(at Place) int {
 		if d := s.have[daemonName(view.Cluster.Name, at.Node)]; d != nil && d.DeletionTimestamp == nil {
