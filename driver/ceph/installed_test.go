@@ -69,7 +69,8 @@ func TestInstalled_some(t *testing.T) {
 			t.Errorf("%s is on %s", d.Name, d.Spec.Host)
 		}
 	}
-	if got := word(decisions(p, api.VerdictSkip), "filesystem/home"); !strings.Contains(got, "ceph-mds is not installed on h1, h3") {
+	want := "ceph-mds is not installed on h1, h3"
+	if got := word(decisions(p, api.VerdictSkip), "filesystem/home"); !strings.Contains(got, want) {
 		t.Errorf("%q", got)
 	}
 }
@@ -97,7 +98,8 @@ func TestInstalled_nfs(t *testing.T) {
 		f.hosts[i].Status.Packages[ganesha.Type] = "4.3"
 	}
 	p = f.settle(t)
-	if got := word(decisions(p, api.VerdictRefuse), "nfsexport/data"); got != "" || len(f.daemonsOfType(ganesha.Type)) != 1 {
+	got := word(decisions(p, api.VerdictRefuse), "nfsexport/data")
+	if got != "" || len(f.daemonsOfType(ganesha.Type)) != 1 {
 		t.Errorf("after the installation: %q", got)
 	}
 }

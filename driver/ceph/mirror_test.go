@@ -269,7 +269,7 @@ func TestMirror_refused(t *testing.T) {
 		"no Secret":      {func(*fakeWorld) {}, mirrorOf("dr", peer), "Secret site-b of type holdfast.io/rbd-mirror-token does not exist"},
 		"no token":       {func(f *fakeWorld) { f.token("site-b", "") }, mirrorOf("dr", peer), "not a bootstrap token"},
 		"its own token":  {func(f *fakeWorld) { f.token("site-b", worldUID) }, mirrorOf("dr", peer), "has the token of this cluster"},
-		"no package":     {func(f *fakeWorld) { f.install("16.2.15"); f.withoutMirror() }, mirrorOf("dr"), "run 'apt-get install rbd-mirror' there"},
+		"no package":     {func(f *fakeWorld) { f.install("16.2.15"); f.withoutMirror() }, mirrorOf("dr"), "'apt-get install rbd-mirror'"},
 		"no host":        {func(*fakeWorld) {}, mirrorOf("dr", func(m *api.RBDMirror) { m.Spec.Placement.Hosts = []string{"h9"} }), "placement selects no host"},
 		"in two of them": {func(f *fakeWorld) { f.objects = append(f.objects, mirrorOf("other")) }, mirrorOf("dr"), "RBDMirror other also has pool vms"},
 	} {

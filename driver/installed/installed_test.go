@@ -26,7 +26,8 @@ func TestWithout(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	r := Refusal(got, "ceph-mds")
-	if r.Verdict != api.VerdictRefuse || r.Reason != api.ReasonUnsupported || !strings.Contains(r.Message, "'apt-get install ceph-mds'") {
+	if r.Verdict != api.VerdictRefuse || r.Reason != api.ReasonUnsupported ||
+		!strings.Contains(r.Message, "'apt-get install ceph-mds'") {
 		t.Errorf("%+v", r)
 	}
 }
