@@ -87,7 +87,10 @@ func (e *Error) State() string {
 	return text
 }
 
-// Of says whether an error means that the servers have no quorum, and divides it into the state and the next step.
+// onServer is what to do where a server itself says that there is no quorum, and what is missing.
+const onServer = "run 'holdfast doctor' on a server, which checks each server and names the next step"
+
+// Of says whether an error means that the servers have no quorum, and if so the state and the next step.
 func Of(err error) (state, todo string, lost bool) {
 	var own *Error
 	switch {
@@ -96,8 +99,7 @@ func Of(err error) (state, todo string, lost bool) {
 	case apierrors.ReasonForError(err) == metav1.StatusReason(api.ReasonQuorumLost):
 		var said apierrors.APIStatus
 		errors.As(err, &said)
-		state, todo, _ = strings.Cut(said.Status().Message, "; ")
-		return state, todo, true
+		return said.Status().Message, onServer, true
 	}
 	return "", "", false
 }
