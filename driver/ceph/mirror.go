@@ -213,7 +213,7 @@ func (p *planner) notePool(x *mirrorPlan, pool *api.RBDMirrorPool, have *rbdmirr
 	was := x.told(pool.Name)
 	s.SnapshotInterval = was.SnapshotInterval
 	if schedules, asked := p.seen.Mirrors.Schedules[pool.Name]; asked && !slices.Contains(schedules, was.SnapshotInterval) {
-		s.SnapshotInterval = intervalText(pool.SnapshotInterval)
+		s.SnapshotInterval = rbdmirror.Interval(pool.SnapshotInterval)
 	}
 	switch now := p.seen.Mirrors.Tokens[pool.PeerSecret].Sum; {
 	case have.Fetches() && was.PeerToken != "":

@@ -306,11 +306,20 @@ func TestMirror_waitsForPool(t *testing.T) {
 	}
 }
 
-// TestIntervalText writes intervals as the manager tells them: else they would be set again for ever.
-func TestIntervalText(t *testing.T) {
-	for interval, want := range map[string]string{"30m": "30m", "60m": "1h", "90m": "90m", "24h": "1d", "36h": "36h", "2880m": "2d", "7d": "7d"} {
-		if got := intervalText(interval); got != want {
-			t.Errorf("%s: %s, want %s", interval, got, want)
-		}
+// TestMirror_noWrites: an RBDMirror says of its pool that it takes no writes, with the cause and the next step.
+func TestMirror_noWrites(t *testing.T) {
+	f := poolsOn(3, vms())
+	f.objects = append(f.objects, mirrorOf("dr"))
+	f.settle(t)
+	f.byHand(t, "osd set", map[string]any{"key": "pausewr"})
+	f.settle(t)
+	if s := f.mirror("dr").Status; s.State != api.ResourceDegraded || s.Reason != api.ReasonClientsPaused ||
+		!strings.HasPrefix(s.Message, "pool vms is Degraded: ") || s.Next == "" {
+		t.Errorf("%+v", s)
+	}
+	f.byHand(t, "osd unset", map[string]any{"key": "pausewr"})
+	f.settle(t)
+	if s := f.mirror("dr").Status; s.State != api.ResourceOnline || s.Reason != "" || s.Message+s.Next != "" {
+		t.Errorf("afterwards: %+v", s)
 	}
 }

@@ -106,3 +106,21 @@ func TestNFS_failsWhileOthersRestart(t *testing.T) {
 		t.Errorf("restarts %v", restarts)
 	}
 }
+
+// TestNFS_noWrites: an export passes on why the pools of its filesystem take no writes, and what to do.
+func TestNFS_noWrites(t *testing.T) {
+	f := filesystemsOn(3, filesystemOf("home"))
+	f.exports = append(f.exports, exportOf("data", "home"))
+	f.settle(t)
+	f.byHand(t, "osd set", map[string]any{"key": "pausewr"})
+	f.settle(t)
+	if s := f.exports[0].Status; s.State != api.ResourceDegraded || s.Reason != api.ReasonClientsPaused ||
+		!strings.HasPrefix(s.Message, "filesystem home is Degraded: ") || s.Next == "" {
+		t.Errorf("%+v", s)
+	}
+	f.byHand(t, "osd unset", map[string]any{"key": "pausewr"})
+	f.settle(t)
+	if s := f.exports[0].Status; s.State != api.ResourceOnline || s.Reason != "" || s.Message+s.Next != "" {
+		t.Errorf("afterwards: %+v", s)
+	}
+}

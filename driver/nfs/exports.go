@@ -105,13 +105,13 @@ func (s *Server) write(e *api.NFSExport, x *export) {
 	if s.At != nil && x.refusal == "" {
 		st.Source, st.Node = s.At.Address+":"+e.PseudoOf(), s.At.Node
 	}
-	st.State, st.Message = s.judge(e, x)
+	s.judge(e, x, &st.ResourceStatus)
 	var problems []string
 	if x.refusal != "" {
 		problems = []string{x.refusal}
 		s.decide(api.VerdictRefuse, x.reason, engine.ResourceObject(e), "%s", x.refusal)
 	} else if st.State != api.ResourceOnline {
-		s.decide(api.VerdictWait, api.ReasonNotReady, engine.ResourceObject(e), "%s", st.Message)
+		s.decide(api.VerdictWait, cmp.Or(st.Reason, api.ReasonNotReady), engine.ResourceObject(e), "%s", st.Message)
 	}
 	engine.Accept(next, problems, s.now)
 	s.plan.PutResource(e, next)
@@ -125,8 +125,22 @@ func (s *Server) none() bool {
 	return !slices.ContainsFunc(s.view.Daemons, func(d api.Daemon) bool { return d.Spec.Type == ganesha.Type })
 }
 
-// judge says whether an export can be used, and why not.
-func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) {
+// judge says whether an export can be used, and why not. Of what is exported it passes the cause on.
+func (s *Server) judge(e *api.NFSExport, x *export, st *api.ResourceStatus) {
+	st.Reason, st.Next = "", ""
+	if st.State, st.Message = s.serves(e, x); st.State != api.ResourceOnline {
+		return
+	}
+	if is := s.storage.State(e); is.Message != "" {
+		st.State, st.Reason, st.Message, st.Next = is.State, is.Reason, words.Cut(is.Message, maxMessage), is.Next
+	}
+}
+
+// maxMessage is a bound of the API's schema.
+const maxMessage = 1024
+
+// serves says whether the server serves an export, and why not.
+func (s *Server) serves(e *api.NFSExport, x *export) (api.ResourceState, string) {
 	down := api.ResourceCreating
 	if was := e.Status.State; was == api.ResourceOnline || was == api.ResourceOffline || was == api.ResourceDegraded {
 		down = api.ResourceOffline
@@ -151,10 +165,16 @@ func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) 
 	case s.report.Exports[e.PseudoOf()] != "":
 		return down, "the NFS server is asked for it: " + s.report.Exports[e.PseudoOf()]
 	}
-	if state, why := s.storage.State(e); why != "" {
-		return state, why
-	}
 	return api.ResourceOnline, ""
+}
+
+// As is how an export stands of something, such as filesystem home, that stands like that: no word where it is well.
+func As(what string, is *api.ResourceStatus) api.ResourceStatus {
+	if is.State != api.ResourceOffline && is.State != api.ResourceDegraded {
+		return api.ResourceStatus{}
+	}
+	text := what + " is " + string(is.State) + words.Colon(is.Message)
+	return api.ResourceStatus{State: is.State, Reason: is.Reason, Message: text, Next: is.Next}
 }
 
 // unsettled is the state of an export while the server is not known to serve what is wanted. One that was served before

@@ -30,8 +30,8 @@ type Storage struct {
 	Cannot func(*api.NFSExport) (refusal, waits string)
 	// Lines say which storage an export is, for a server at a place.
 	Lines func(e *api.NFSExport, at Place) []string
-	// State is the state of what is exported where it is not well, and why; empty where it is.
-	State func(*api.NFSExport) (api.ResourceState, string)
+	// State is how what is exported stands where it is not well; without a message where it is.
+	State func(*api.NFSExport) api.ResourceStatus
 	// Finish completes the Daemon, and its configuration; nil where there is nothing to add.
 	Finish func(d *api.Daemon, conf *string)
 	// Ready says whether all that a server at a place needs from the storage system is there, such as its key; nil where it needs nothing.
