@@ -14,6 +14,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
+	"github.com/holdfast-storage/holdfast/test/situations"
 )
 
 func mirrorOf(name string, change ...func(*api.RBDMirror)) *api.RBDMirror {
@@ -314,7 +315,8 @@ func TestMirror_noWrites(t *testing.T) {
 	f.byHand(t, "osd set", map[string]any{"key": "pausewr"})
 	f.settle(t)
 	if s := f.mirror("dr").Status; s.State != api.ResourceDegraded || s.Reason != api.ReasonClientsPaused ||
-		!strings.HasPrefix(s.Message, "pool vms is Degraded: ") || s.Next == "" {
+		!strings.HasPrefix(s.Message, "pool vms is Degraded: ") ||
+		!strings.Contains(s.Next, situations.Get("mirror-no-writes").Next) {
 		t.Errorf("%+v", s)
 	}
 	f.byHand(t, "osd unset", map[string]any{"key": "pausewr"})

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/cephreport"
+	"github.com/holdfast-storage/holdfast/test/situations"
 )
 
 func exportOf(name, filesystem string) *api.NFSExport {
@@ -115,7 +116,8 @@ func TestNFS_noWrites(t *testing.T) {
 	f.byHand(t, "osd set", map[string]any{"key": "pausewr"})
 	f.settle(t)
 	if s := f.exports[0].Status; s.State != api.ResourceDegraded || s.Reason != api.ReasonClientsPaused ||
-		!strings.HasPrefix(s.Message, "filesystem home is Degraded: ") || s.Next == "" {
+		!strings.HasPrefix(s.Message, "filesystem home is Degraded: ") ||
+		!strings.Contains(s.Next, situations.Get("export-no-writes").Next) {
 		t.Errorf("%+v", s)
 	}
 	f.byHand(t, "osd unset", map[string]any{"key": "pausewr"})
