@@ -10,25 +10,25 @@ import (
 
 // ownAddress is the address that others reach the host by best: the configured one, else that of ownaddress.
 func (a *agent) ownAddress(ctx context.Context) string {
-	return cmp.Or(a.Address, ownaddress.Machine{}.Any(ctx, a.servers()))
+	return cmp.Or(a.Address, ownaddress.Machine{}.Any(ctx, serversOf(&a.Config)))
 }
 
 // addresses lists the host's unicast addresses, the best one first.
 func (a *agent) addresses(ctx context.Context) []string {
 	const limit = 64 // the bound of Host.status.addresses
-	all := ownaddress.Machine{}.All(cmp.Or(a.Address, ownaddress.Machine{}.Best(ctx, a.servers())))
+	all := ownaddress.Machine{}.All(cmp.Or(a.Address, ownaddress.Machine{}.Best(ctx, serversOf(&a.Config))))
 	return all[:min(len(all), limit)]
 }
 
-// servers are the servers that the host knows, as IP:port.
-func (a *agent) servers() []string {
-	if a.Servers != nil {
-		return a.Servers()
+// serversOf are the servers that a host knows, as IP:port.
+func serversOf(c *Config) []string {
+	if c.Servers != nil {
+		return c.Servers()
 	}
-	if a.REST == nil {
+	if c.REST == nil {
 		return nil
 	}
-	u, err := url.Parse(a.REST.Host)
+	u, err := url.Parse(c.REST.Host)
 	if err != nil || u.Host == "" {
 		return nil
 	}

@@ -52,7 +52,8 @@ Stopping the server stops no storage daemon.`,
 	f.StringVar(&c.JoinToken, "join", "", joinUsage)
 	f.StringVar(&c.Name, "name", "", "the name of this server and host (default: the host name)")
 	f.StringVar(&c.Address, "address", "",
-		"the IP address of this server for other machines (default: the one from which it reaches the servers that it joins, or "+
+		"the IP address of this server for other machines (default: the one from which it reaches the servers that it "+
+			"joins, or "+
 			"that of its default route, or its first one)")
 	f.IntVar(&c.APIPort, "api-port", 0, fmt.Sprintf("the port of the API (default %d)", control.DefaultAPIPort))
 	f.IntVar(&c.EtcdPeerPort, "etcd-peer-port", 0, fmt.Sprintf("the port for etcd between servers (default %d)",

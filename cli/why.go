@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/noquorum"
 	"github.com/holdfast-storage/holdfast/cli/why"
 	"github.com/holdfast-storage/holdfast/platform/store"
 )
@@ -28,7 +29,12 @@ func newWhy(g *globals) *cobra.Command {
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			return g.why(cmd.Context(), args[0], output)
+			err := g.why(cmd.Context(), args[0], output)
+			if state, next, lost := noquorum.Of(err); lost && output == "json" {
+				answer := why.Answer{Reason: api.ReasonQuorumLost, Text: state, Next: next}
+				return errors.Join(json.NewEncoder(g.out).Encode(answer), err)
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json: one JSON object: reason, text, next")

@@ -34,9 +34,9 @@ func metric(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	runsStarted = metric("holdfast_orchestrations_total", "Orchestrations that this server started as leader.")
-	runsFailed  = metric("holdfast_orchestrations_failed_total", 
+	runsFailed  = metric("holdfast_orchestrations_failed_total",
 		"Orchestrations that ended with an error, or with a command that failed.")
-	runsLocked  = metric("holdfast_orchestrations_discarded_total",
+	runsLocked = metric("holdfast_orchestrations_discarded_total",
 		"Orchestrations that were discarded because another run held the cluster's lock.")
 	runsRunning = metric("holdfast_orchestrations_running", "Orchestrations in progress.")
 	runsWaiting = metric("holdfast_orchestrations_waiting",

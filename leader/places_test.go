@@ -56,7 +56,7 @@ func (exporter) Plan(view *engine.View, now time.Time) *engine.Plan {
 		FSAL:   "vfs",
 		Cannot: func(*api.NFSExport) (string, string) { return "", "" },
 		Lines:  func(*api.NFSExport, nfs.Place) []string { return nil },
-		State:  func(*api.NFSExport) (api.ResourceState, string) { return "", "" },
+		State:  func(*api.NFSExport) api.ResourceStatus { return api.ResourceStatus{} },
 	}
 	plan := &engine.Plan{}
 	nfs.Choose(view, storage, able, nil, now).Plan(plan)

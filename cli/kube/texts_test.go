@@ -53,7 +53,8 @@ func TestOptionsAsText_gluster(t *testing.T) {
 	if got, _, err := unstructured.NestedString(volume.Object, "spec", "options", "network.ping-timeout"); got != "20" {
 		t.Error(got, err)
 	}
-	if got, _, err := unstructured.NestedString(cluster.Object, "spec", "glusterfs", "options", "nfs.disable"); got != "true" {
+	got, _, err := unstructured.NestedString(cluster.Object, "spec", "glusterfs", "options", "nfs.disable")
+	if got != "true" {
 		t.Error(got, err)
 	}
 }

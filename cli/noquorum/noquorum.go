@@ -15,7 +15,11 @@ import (
 	"syscall"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 const (
@@ -23,6 +27,8 @@ const (
 	After = time.Second
 	// lookFor is how long each of them may take.
 	lookFor = 1500 * time.Millisecond
+	// again is how often they are asked again while the answer is awaited: the quorum may be lost meanwhile.
+	again = 3 * time.Second
 	// election is after what time servers are asked again of which some answer: they may be electing a leader.
 	election = time.Second
 )
@@ -57,7 +63,15 @@ type Error struct {
 	Here string
 }
 
-func (e *Error) Error() string {
+func (e *Error) Error() string { return e.State() + "; " + next }
+
+// next is what to do.
+const next = "start the servers that do not answer ('systemctl start holdfast' there), or repair the network to " +
+	"them; run 'holdfast doctor', which checks each server that this machine knows and names the next step: if most " +
+	"servers are lost for good, 'holdfast restore'. Storage daemons keep running"
+
+// State says which servers do not answer.
+func (e *Error) State() string {
 	var all []string
 	for _, s := range e.Servers {
 		all = append(all, s.Address+" "+s.Err.Error())
@@ -70,9 +84,24 @@ func (e *Error) Error() string {
 	if e.Here != "" {
 		text += "; on this machine " + e.Here
 	}
-	return text + "; start the servers that do not answer ('systemctl start holdfast' there), or repair the network to " +
-		"them; run 'holdfast doctor', which checks each server that this machine knows and names the next step: if most " +
-		"servers are lost for good, 'holdfast restore'. Storage daemons keep running"
+	return text
+}
+
+// onServer is what to do where a server itself says that there is no quorum, and what is missing.
+const onServer = "run 'holdfast doctor' on a server, which checks each server and names the next step"
+
+// Of says whether an error means that the servers have no quorum, and if so the state and the next step.
+func Of(err error) (state, todo string, lost bool) {
+	var own *Error
+	switch {
+	case errors.As(err, &own):
+		return own.State(), next, true
+	case apierrors.ReasonForError(err) == metav1.StatusReason(api.ReasonQuorumLost):
+		var said apierrors.APIStatus
+		errors.As(err, &said)
+		return said.Status().Message, onServer, true
+	}
+	return "", "", false
 }
 
 // Look asks servers, as IP:port, all at once whether they are ready. Once one is, the others are not waited for.
@@ -176,23 +205,23 @@ func (t *RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		response, err := t.By.RoundTrip(r.WithContext(ctx))
 		done <- answer{response, err}
 	}()
-	var got answer
-	select {
-	case got = <-done:
-		if !unready(got) {
+	for wait := After; ; wait = again {
+		select {
+		case got := <-done:
+			if !unready(got) {
+				return ending(got, cancel)
+			}
+			if lost := t.look(r.Context()); lost != nil {
+				return drop(got, cancel, lost)
+			}
 			return ending(got, cancel)
+		case <-time.After(wait):
 		}
 		if lost := t.look(r.Context()); lost != nil {
-			return drop(got, cancel, lost)
+			cancel()
+			return drop(<-done, cancel, lost)
 		}
-		return ending(got, cancel)
-	case <-time.After(After):
 	}
-	if lost := t.look(r.Context()); lost != nil {
-		cancel()
-		return drop(<-done, cancel, lost)
-	}
-	return ending(<-done, cancel)
 }
 
 // unready says whether an answer may mean that there is no quorum.

@@ -3,15 +3,20 @@ package noquorum_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/noquorum"
 )
 
@@ -94,5 +99,51 @@ func TestRoundTripper(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRoundTripper_meanwhile: a request that is under way when the quorum is lost ends within seconds.
+func TestRoundTripper_meanwhile(t *testing.T) {
+	t.Parallel()
+	var begun atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			<-r.Context().Done()
+			return
+		}
+		if begun.Add(1) > 1 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer s.Close()
+	config, servers := &rest.Config{Host: s.URL}, []string{s.Listener.Addr().String(), down(t), down(t)}
+	rt := &noquorum.RoundTripper{By: http.DefaultTransport, Look: func(ctx context.Context) *noquorum.Error {
+		return &noquorum.Error{Servers: noquorum.Look(ctx, config, servers)}
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := rt.RoundTrip(r)
+	if err == nil {
+		response.Body.Close()
+	}
+	if state, next, lost := noquorum.Of(err); !lost || state == "" || next == "" || ctx.Err() != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestOf_server: what a server without a quorum answers is divided as well.
+func TestOf_server(t *testing.T) {
+	err := fmt.Errorf("while reading: %w", &apierrors.StatusError{ErrStatus: metav1.Status{
+		Reason: metav1.StatusReason(api.ReasonQuorumLost), Message: "no quorum: h2 does not answer; start it",
+	}})
+	if state, next, lost := noquorum.Of(err); !lost || state != "no quorum: h2 does not answer; start it" || next == "" {
+		t.Errorf("%q, %q", state, next)
+	}
+	if _, _, lost := noquorum.Of(errors.New("no quorum")); lost {
+		t.Error("an error that says so is taken for one")
 	}
 }

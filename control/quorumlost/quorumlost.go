@@ -45,7 +45,8 @@ type Member interface {
 type Watcher struct {
 	Member Member
 
-	text atomic.Pointer[string]
+	text    atomic.Pointer[string]
+	running running
 }
 
 // Run asks the member until ctx ends.
@@ -60,6 +61,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		} else if time.Since(good) > after && ctx.Err() == nil {
 			text := w.look(ctx)
 			w.text.Store(&text)
+			w.running.end()
 		}
 		select {
 		case <-ctx.Done():
@@ -113,14 +115,24 @@ func place(m etcd.Info) string {
 	return m.Name + " (" + address + ")"
 }
 
-// Guard refuses the requests of users while there is no quorum. Servers and agents wait as they
-// always do, and paths of the server's own state are served.
+// Guard refuses the requests of users while there is no quorum, and ends those that are under way, but for watches.
+// Servers and agents wait as they always do, and paths of the server's own state are served.
 func (w *Watcher) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		text := w.text.Load()
-		if text == nil || !refuses(r) {
+		switch {
+		case !refuses(r), text == nil && watches(r):
 			next.ServeHTTP(rw, r)
 			return
+		case text == nil:
+			if w.untilLost(next, rw, r) {
+				return
+			}
+			if text = w.text.Load(); text == nil {
+				text = &regained
+			}
+			rw.Header().Del("Content-Length")
+			rw.Header().Del("Content-Encoding")
 		}
 		err := &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable,
@@ -128,6 +140,15 @@ func (w *Watcher) Guard(next http.Handler) http.Handler {
 		}}
 		responsewriters.ErrorNegotiated(err, codecs, schema.GroupVersion{Version: "v1"}, rw, r)
 	})
+}
+
+// regained is what a request reads that ended with a quorum which is there again by now.
+var regained = "no quorum: it was lost for a moment, and is there again; try again"
+
+// watches says whether a request waits for changes.
+func watches(r *http.Request) bool {
+	info, ok := request.RequestInfoFrom(r.Context())
+	return ok && info.Verb == "watch"
 }
 
 // refuses says whether a request is a user's, and needs etcd.

@@ -97,8 +97,61 @@ func TestWatcher(t *testing.T) {
 	})
 }
 
+// TestWatcher_underWay: a request that is under way when the quorum is lost ends within seconds, and reads why; a watch
+// and an agent's request stay.
+func TestWatcher_underWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &member{ready: true, answers: "0.1 0.2 0.3"}
+		w := &Watcher{Member: m}
+		ctx, cancel := context.WithCancel(t.Context())
+		go w.Run(ctx)
+		defer synctest.Wait()
+		defer cancel()
+		hangs := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(time.Minute):
+			}
+			rw.WriteHeader(http.StatusGatewayTimeout)
+			_, _ = rw.Write([]byte(`{"reason":"Timeout"}`))
+		})
+		took, read := map[string]time.Duration{}, map[string]string{}
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		for name, ask := range map[string][2]string{
+			"user": {access.GroupAdmins, "list"}, "watch": {access.GroupAdmins, "watch"}, "agent": {access.GroupHosts, "list"},
+		} {
+			all.Go(func() {
+				began := time.Now()
+				text := w.askOf(t, hangs, ask[0], "/api/v1/namespaces", ask[1])
+				mu.Lock()
+				defer mu.Unlock()
+				took[name], read[name] = time.Since(began), text
+			})
+		}
+		time.Sleep(10 * time.Second)
+		m.become(false, "0.1")
+		all.Wait()
+		if took["user"] > 20*time.Second || !strings.Contains(read["user"], "QuorumLost: no quorum: 2 of 3 servers") {
+			t.Errorf("after %s the user reads %q", took["user"], read["user"])
+		}
+		for _, name := range []string{"watch", "agent"} {
+			if took[name] < time.Minute || !strings.HasPrefix(read[name], "Timeout") {
+				t.Errorf("%s ends after %s and reads %q", name, took[name], read[name])
+			}
+		}
+	})
+}
+
 // asks sends a request of a user of a group, and returns the refusal.
 func (w *Watcher) asks(t *testing.T, group, path string) string {
+	t.Helper()
+	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	return w.askOf(t, nothing, group, path, "get")
+}
+
+// askOf is asks of a handler, with a verb.
+func (w *Watcher) askOf(t *testing.T, next http.Handler, group, path, verb string) string {
 	t.Helper()
 	name := "jo"
 	if group == access.GroupHosts {
@@ -108,8 +161,7 @@ func (w *Watcher) asks(t *testing.T, group, path string) string {
 	r.Header.Set("Accept", "application/json")
 	ctx := request.WithUser(r.Context(), &user.DefaultInfo{Name: name, Groups: []string{group}})
 	answer := httptest.NewRecorder()
-	w.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(answer,
-		r.WithContext(request.WithRequestInfo(ctx, &request.RequestInfo{})))
+	w.Guard(next).ServeHTTP(answer, r.WithContext(request.WithRequestInfo(ctx, &request.RequestInfo{Verb: verb})))
 	if answer.Code == http.StatusOK {
 		return ""
 	}

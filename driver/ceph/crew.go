@@ -33,6 +33,8 @@ type crew struct {
 	seats []seat
 	// left are the hosts of those that go: others are placed there last.
 	left []string
+	// without says, after a semicolon, on which hosts the program is missing; empty for none.
+	without string
 }
 
 // seat is a wanted daemon of a crew.
@@ -116,8 +118,8 @@ func (p *planner) man(c *crew, places []place) {
 	}
 	if n := len(c.seats); n < c.count && len(p.members) > 0 {
 		p.decide(api.VerdictSkip, api.ReasonInsufficientNodes, c.object,
-			"there %s instead of %s %d: each needs a host of its own, and no more hosts are available",
-			isAre(words.Plural(n, c.noun), n), c.field, c.count)
+			"there %s instead of %s %d: each needs a host of its own, and no more hosts are available%s",
+			isAre(words.Plural(n, c.noun), n), c.field, c.count, c.without)
 	}
 	slices.SortFunc(c.seats, func(a, b seat) int { return strings.Compare(a.id, b.id) })
 }

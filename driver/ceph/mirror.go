@@ -52,7 +52,6 @@ func (p *planner) declareMirrors() {
 			there: func(id string) bool {
 				return p.mirrorReport(p.have[daemonName(p.cluster.Name, kindOf(rbdmirror.Type), id)]) != nil
 			},
-			fits:   p.lacksMirror,
 			finish: func(d *api.Daemon, at seat) { p.finishMirror(x, d, at) },
 		}
 		p.mirrors = append(p.mirrors, x)
@@ -70,14 +69,6 @@ func (x *mirrorPlan) count() int {
 		return int(*n)
 	}
 	return 1
-}
-
-// lacksMirror says why a host cannot have a daemon: its agent has told what is installed there, and rbd-mirror is not.
-func (p *planner) lacksMirror(host string) string {
-	if h := p.hosts[host]; h != nil && len(h.Status.Packages) > 0 && h.Status.Release(rbdmirror.Type) == "" {
-		return "rbd-mirror is not installed"
-	}
-	return ""
 }
 
 // mirrorReport is what the agent of a daemon says of it, while it answers; nil where nothing counts.
@@ -114,31 +105,12 @@ func (p *planner) planMirrors() {
 		if x.DeletionTimestamp != nil {
 			continue
 		}
-		p.checkMirrorHosts(x)
 		for i := range x.Spec.Pools {
 			p.checkMirrorPool(x, &x.Spec.Pools[i])
 		}
 		x.service.held = x.service.held || len(x.refusals) > 0
 		p.object(x.object(), x.refusals...)
 		p.object(x.object(), x.waits...)
-	}
-}
-
-// checkMirrorHosts refuses where no host that may have a daemon has the program.
-func (p *planner) checkMirrorHosts(x *mirrorPlan) {
-	places, toCome := p.placesFor(x.service)
-	if len(places)+toCome > 0 || len(x.refusals) > 0 || len(p.membersOf(&x.service.crew)) > 0 || len(p.members) == 0 {
-		return
-	}
-	var without []string
-	for _, h := range p.view.Hosts {
-		if sel := &x.Spec.Placement.HostSelection; (sel.IsEmpty() || sel.Selects(&h)) && p.lacksMirror(h.Name) != "" {
-			without = append(without, h.Name)
-		}
-	}
-	if len(without) > 0 {
-		x.refusals.refuse(api.ReasonUnsupported, "no host that may run rbd-mirror has it installed, such as %s: install "+
-			"it there with 'apt-get install rbd-mirror'", without[0])
 	}
 }
 
@@ -241,7 +213,7 @@ func (p *planner) notePool(x *mirrorPlan, pool *api.RBDMirrorPool, have *rbdmirr
 	was := x.told(pool.Name)
 	s.SnapshotInterval = was.SnapshotInterval
 	if schedules, asked := p.seen.Mirrors.Schedules[pool.Name]; asked && !slices.Contains(schedules, was.SnapshotInterval) {
-		s.SnapshotInterval = intervalText(pool.SnapshotInterval)
+		s.SnapshotInterval = rbdmirror.Interval(pool.SnapshotInterval)
 	}
 	switch now := p.seen.Mirrors.Tokens[pool.PeerSecret].Sum; {
 	case have.Fetches() && was.PeerToken != "":

@@ -14,6 +14,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
+	"github.com/holdfast-storage/holdfast/test/situations"
 )
 
 func mirrorOf(name string, change ...func(*api.RBDMirror)) *api.RBDMirror {
@@ -269,7 +270,7 @@ func TestMirror_refused(t *testing.T) {
 		"no Secret":      {func(*fakeWorld) {}, mirrorOf("dr", peer), "Secret site-b of type holdfast.io/rbd-mirror-token does not exist"},
 		"no token":       {func(f *fakeWorld) { f.token("site-b", "") }, mirrorOf("dr", peer), "not a bootstrap token"},
 		"its own token":  {func(f *fakeWorld) { f.token("site-b", worldUID) }, mirrorOf("dr", peer), "has the token of this cluster"},
-		"no package":     {func(f *fakeWorld) { f.install("16.2.15"); f.withoutMirror() }, mirrorOf("dr"), "install it there with 'apt-get install rbd-mirror'"},
+		"no package":     {func(f *fakeWorld) { f.install("16.2.15"); f.withoutMirror() }, mirrorOf("dr"), "'apt-get install rbd-mirror'"},
 		"no host":        {func(*fakeWorld) {}, mirrorOf("dr", func(m *api.RBDMirror) { m.Spec.Placement.Hosts = []string{"h9"} }), "placement selects no host"},
 		"in two of them": {func(f *fakeWorld) { f.objects = append(f.objects, mirrorOf("other")) }, mirrorOf("dr"), "RBDMirror other also has pool vms"},
 	} {
@@ -306,11 +307,21 @@ func TestMirror_waitsForPool(t *testing.T) {
 	}
 }
 
-// TestIntervalText writes intervals as the manager tells them: else they would be set again for ever.
-func TestIntervalText(t *testing.T) {
-	for interval, want := range map[string]string{"30m": "30m", "60m": "1h", "90m": "90m", "24h": "1d", "36h": "36h", "2880m": "2d", "7d": "7d"} {
-		if got := intervalText(interval); got != want {
-			t.Errorf("%s: %s, want %s", interval, got, want)
-		}
+// TestMirror_noWrites: an RBDMirror says of its pool that it takes no writes, with the cause and the next step.
+func TestMirror_noWrites(t *testing.T) {
+	f := poolsOn(3, vms())
+	f.objects = append(f.objects, mirrorOf("dr"))
+	f.settle(t)
+	f.byHand(t, "osd set", map[string]any{"key": "pausewr"})
+	f.settle(t)
+	if s := f.mirror("dr").Status; s.State != api.ResourceDegraded || s.Reason != api.ReasonClientsPaused ||
+		!strings.HasPrefix(s.Message, "pool vms is Degraded: ") ||
+		!strings.Contains(s.Next, situations.Get("mirror-no-writes").Next) {
+		t.Errorf("%+v", s)
+	}
+	f.byHand(t, "osd unset", map[string]any{"key": "pausewr"})
+	f.settle(t)
+	if s := f.mirror("dr").Status; s.State != api.ResourceOnline || s.Reason != "" || s.Message+s.Next != "" {
+		t.Errorf("afterwards: %+v", s)
 	}
 }

@@ -68,7 +68,7 @@ func (p *planner) tellMirror(x *mirrorPlan, s *api.RBDMirrorStatus) {
 		}
 		s.Summary = words.Cut(strings.Join(summary, ", "), 1024)
 	}
-	s.State, s.Message = p.mirrorState(x, up)
+	p.mirrorState(x, up).Put(&s.ResourceStatus)
 }
 
 // remembered is what the status goes on to say of a pool that could not be asked about, as it stands nowhere else.
@@ -80,25 +80,26 @@ func remembered(was api.RBDMirrorPoolStatus) []api.RBDMirrorPoolStatus {
 }
 
 // mirrorState says whether what is declared is mirrored, and why not.
-func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string) {
+func (p *planner) mirrorState(x *mirrorPlan, up int) writes.Word {
+	word := func(state api.ResourceState, text string) writes.Word { return writes.Word{State: state, Text: text} }
 	fresh := neverServed(&x.Status.ResourceStatus)
 	problems := slices.Concat(x.refusals, x.waits).texts()
 	_, r := p.mirrorSpeaker(x)
 	switch {
 	case fresh && len(problems) > 0:
-		return api.ResourcePending, strings.Join(problems, "; ")
+		return word(api.ResourcePending, strings.Join(problems, "; "))
 	case !p.reachable() && fresh:
-		return api.ResourcePending, "Ceph does not answer yet"
+		return word(api.ResourcePending, "Ceph does not answer yet")
 	case !p.reachable():
-		return api.ResourceOffline, "Ceph does not answer"
+		return word(api.ResourceOffline, "Ceph does not answer")
 	case r == nil && fresh:
-		return api.ResourceCreating, "its daemons are starting"
+		return word(api.ResourceCreating, "its daemons are starting")
 	case r == nil:
-		return api.ResourceOffline, "none of its rbd-mirror daemons answers: no images are fetched"
+		return word(api.ResourceOffline, "none of its rbd-mirror daemons answers: no images are fetched")
 	}
-	state, texts := api.ResourceOnline, problems
+	is := word(api.ResourceOnline, strings.Join(problems, "; "))
 	worsen := func(to api.ResourceState, format string, args ...any) {
-		state, texts = writes.Worse(state, to), append(texts, fmt.Sprintf(format, args...))
+		is = is.And(word(to, fmt.Sprintf(format, args...)))
 	}
 	if want := max(x.service.count, len(x.service.seats)); up < want {
 		worsen(api.ResourceDegraded, "%d of %s run", up, words.Plural(want, "rbd-mirror"))
@@ -123,6 +124,22 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) (api.ResourceState, string)
 				"mirroring of pool %s is %s (%s): see 'rbd mirror pool status --verbose %s' in 'holdfast ceph shell'",
 				pool.Name, have.Health, stateText(have.Images), pool.Name)
 		}
+		is = is.With("pool "+pool.Name, poolWord(p, pool.Name))
 	}
-	return state, words.Cut(strings.Join(texts, "; "), 1024)
+	is.Text = words.Cut(is.Text, 1024)
+	return is
+}
+
+// poolWord is how a pool stands that somebody uses, by its name. One that is lost, or not made yet, is waited for.
+func poolWord(p *planner, name string) writes.Word {
+	is, have := writes.Word{State: api.ResourceOnline}, p.poolNamed(name)
+	if !p.poolsKnown() || have == nil {
+		return is
+	}
+	facts := poolFacts(p, have)
+	facts.Declared = slices.ContainsFunc(p.pools, func(x *poolPlan) bool { return x.Name == name })
+	if is = writes.JudgePool(clusterFacts(p), facts); is.State != api.ResourceOnline {
+		is.State = api.ResourceDegraded // the others are mirrored
+	}
+	return is
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -92,7 +91,7 @@ func (p *planner) bringMirror(x *mirrorPlan, pool *api.RBDMirrorPool, d *api.Dae
 // bringSchedule asks for the one schedule that is wanted, or for the end of the one that was set before, which has to be gone first: the status names one.
 func (p *planner) bringSchedule(x *mirrorPlan, pool *api.RBDMirrorPool) {
 	schedules, asked := p.seen.Mirrors.Schedules[pool.Name]
-	wanted, ours := intervalText(pool.SnapshotInterval), x.told(pool.Name).SnapshotInterval
+	wanted, ours := rbdmirror.Interval(pool.SnapshotInterval), x.told(pool.Name).SnapshotInterval
 	was, reason := strings.Join(schedules, " "), fmt.Sprintf("take a snapshot of the images of %s every %s",
 		pool.Name, wanted)
 	switch {
@@ -116,30 +115,6 @@ const (
 	paramPool = "pool"
 	paramWas  = "was"
 )
-
-// intervalText writes an interval as the manager does, in the largest unit that it is a multiple of: 60m is 1h (rbd_support, Interval.to_string).
-func intervalText(interval string) string {
-	units := []struct {
-		unit    string
-		minutes int
-	}{{"d", 24 * 60}, {"h", 60}, {"m", 1}}
-	n, err := strconv.Atoi(strings.TrimRight(interval, "mhd"))
-	if err != nil {
-		return interval
-	}
-	for _, u := range units {
-		if strings.HasSuffix(interval, u.unit) {
-			n *= u.minutes
-			break
-		}
-	}
-	for _, u := range units {
-		if n%u.minutes == 0 {
-			return strconv.Itoa(n/u.minutes) + u.unit
-		}
-	}
-	return interval
-}
 
 // fillSchedules asks the manager for the schedules of pools that are to have one, or had one.
 func (c *conn) fillSchedules(ctx context.Context, view *engine.View, o *Observation) {

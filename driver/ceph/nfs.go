@@ -70,15 +70,14 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 	return "", ""
 }
 
-// exportState is the state of the filesystem of an export where it is not well.
-func (p *planner) exportState(e *api.NFSExport) (api.ResourceState, string) {
+// exportState is how the filesystem of an export stands where it is not well.
+func (p *planner) exportState(e *api.NFSExport) api.ResourceStatus {
 	for _, x := range p.filesystems {
-		s := p.plan.Planned(x.Filesystem).Common()
-		if x.Name == e.Spec.Filesystem && (s.State == api.ResourceOffline || s.State == api.ResourceDegraded) {
-			return s.State, fmt.Sprintf("filesystem %s is %s", x.Name, s.State)
+		if x.Name == e.Spec.Filesystem {
+			return nfs.As("filesystem "+x.Name, p.plan.Planned(x.Filesystem).Common())
 		}
 	}
-	return "", ""
+	return api.ResourceStatus{}
 }
 
 // exportersOf are the exports of a filesystem that are served, or were.

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/cephreport"
+	"github.com/holdfast-storage/holdfast/test/situations"
 )
 
 func exportOf(name, filesystem string) *api.NFSExport {
@@ -104,5 +105,24 @@ func TestNFS_failsWhileOthersRestart(t *testing.T) {
 	f.config("global", api.CephOptions{"osd_op_queue": "wpq"})
 	if restarts := f.settleCounting(t); restarts["c-osd-0"] != 1 || restarts["c-osd-2"] != 1 {
 		t.Errorf("restarts %v", restarts)
+	}
+}
+
+// TestNFS_noWrites: an export passes on why the pools of its filesystem take no writes, and what to do.
+func TestNFS_noWrites(t *testing.T) {
+	f := filesystemsOn(3, filesystemOf("home"))
+	f.exports = append(f.exports, exportOf("data", "home"))
+	f.settle(t)
+	f.byHand(t, "osd set", map[string]any{"key": "pausewr"})
+	f.settle(t)
+	if s := f.exports[0].Status; s.State != api.ResourceDegraded || s.Reason != api.ReasonClientsPaused ||
+		!strings.HasPrefix(s.Message, "filesystem home is Degraded: ") ||
+		!strings.Contains(s.Next, situations.Get("export-no-writes").Next) {
+		t.Errorf("%+v", s)
+	}
+	f.byHand(t, "osd unset", map[string]any{"key": "pausewr"})
+	f.settle(t)
+	if s := f.exports[0].Status; s.State != api.ResourceOnline || s.Reason != "" || s.Message+s.Next != "" {
+		t.Errorf("afterwards: %+v", s)
 	}
 }

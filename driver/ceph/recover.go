@@ -182,14 +182,14 @@ func (x Recoverer) Check(ctx context.Context, a *api.Action) error {
 	}
 	seen, err := x.Driver.Observe(ctx, r.view, x.Store.Secrets(r.key()))
 	if o, ok := seen.(*Observation); err == nil && ok && o.Reachable {
-		return r.notLost(o.Quorum)
+		return notLost(r.view, o.Quorum)
 	}
 	return nil
 }
 
-func (r *recovery) notLost(quorum []string) error {
+func notLost(view *engine.View, quorum []string) error {
 	return refusef("the mons answer: %s form a quorum, so nothing is lost; Holdfast replaces missing "+
-		"mons: see 'holdfast why cluster/%s'", strings.Join(quorum, ", "), r.view.Cluster.Name)
+		"mons: see 'holdfast why cluster/%s'", strings.Join(quorum, ", "), view.Cluster.Name)
 }
 
 func (r *recovery) key() types.NamespacedName {
@@ -278,15 +278,14 @@ func (r *recovery) answers(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// Words tells a recovery before it is begun: what will be done, and what is lost by it. It refuses while the mons answer
-// the leader.
+// Words tells a recovery before it is begun: what will be done, and what is lost. It refuses while the mons answer.
 func Words(view *engine.View, spec api.ActionSpec) ([]string, error) {
 	r, err := newRecovery(view, spec)
 	if err != nil {
 		return nil, err
 	}
 	if quorum := monset.Quorum(view.Cluster, view.Status); len(quorum) > 0 {
-		return nil, r.notLost(quorum)
+		return nil, notLost(view, quorum)
 	}
 	return r.words(), nil
 }

@@ -10,6 +10,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
+	"github.com/holdfast-storage/holdfast/driver/installed"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
@@ -57,6 +58,26 @@ func (p *planner) serve(s *service) {
 	s.absent = func(int) int { return p.missing(s) }
 	p.services, p.crews = append(p.services, s), append(p.crews, &s.crew)
 	p.checkPlacement(s)
+	checkInstalled(p, s)
+}
+
+// checkInstalled refuses where all hosts that may have a daemon lack its program.
+func checkInstalled(p *planner, s *service) {
+	if s.held || s.count == 0 || len(p.membersOf(&s.crew)) > 0 || len(p.daemonsOf(TypeMon)) == 0 {
+		return
+	}
+	places, toCome := p.places(s.hosts(), s.object)
+	if without := lacking(p, s, places); toCome == 0 && len(without) > 0 && len(without) == len(places) {
+		s.refusal, s.held = installed.Refusal(without, s.daemonType), true
+	}
+}
+
+// lacking are the hosts of places that lack the program of a service.
+func lacking(p *planner, s *service, places []place) (hosts []string) {
+	for _, at := range places {
+		hosts = append(hosts, at.host)
+	}
+	return installed.Without(p.hosts, hosts, s.daemonType)
 }
 
 // missing counts the daemons of a service that are to run, and that Ceph does not know of.
@@ -83,10 +104,12 @@ func (p *planner) checkPlacement(s *service) {
 // placesFor are the hosts that may have daemons of a service, and how many more there may come to be.
 func (p *planner) placesFor(s *service) (places []place, toCome int) {
 	places, toCome = p.places(s.hosts(), s.object)
-	if s.fits != nil {
-		places = slices.DeleteFunc(places, func(at place) bool { return s.fits(at.host) != "" })
+	if without := lacking(p, s, places); len(without) > 0 {
+		s.without = "; " + installed.Text(without, s.daemonType, "")
 	}
-	return places, toCome
+	return slices.DeleteFunc(places, func(at place) bool {
+		return installed.Lacks(p.hosts[at.host], s.daemonType) || s.fits != nil && s.fits(at.host) != ""
+	}), toCome
 }
 
 // manServices brings the crews of resources to where they are wanted.

@@ -59,14 +59,14 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 	return "", ""
 }
 
-// exportState is the state of the volume of an export where it is not well.
-func (p *planner) exportState(e *api.NFSExport) (api.ResourceState, string) {
+// exportState is how the volume of an export stands where it is not well.
+func (p *planner) exportState(e *api.NFSExport) api.ResourceStatus {
 	for _, v := range p.volumes {
-		if v.name == e.Spec.Volume && (v.status.State == api.ResourceOffline || v.status.State == api.ResourceDegraded) {
-			return v.status.State, fmt.Sprintf("volume %s is %s", v.name, v.status.State)
+		if v.name == e.Spec.Volume {
+			return nfs.As("volume "+v.name, &v.status.ResourceStatus)
 		}
 	}
-	return "", ""
+	return api.ResourceStatus{}
 }
 
 // exportersOf are the exports of a volume.

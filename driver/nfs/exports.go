@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/installed"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -19,6 +20,8 @@ type export struct {
 	// path is the directory that the id stands for.
 	path           string
 	refusal, waits string
+	// reason is that of the refusal.
+	reason api.Reason
 }
 
 // maxID is above all numbers that NFS-Ganesha takes for an export.
@@ -37,10 +40,13 @@ func (s *Server) served() map[string]*export {
 		ids[e.Status.ExportID] = true
 	}
 	for _, e := range byAge {
-		x := &export{id: e.Status.ExportID, path: e.Status.Path}
+		x := &export{id: e.Status.ExportID, path: e.Status.Path, reason: api.ReasonInvalidSpec}
 		plans[e.Name] = x
 		if x.refusal, x.waits = s.storage.Cannot(e); x.refusal == "" && pseudos[e.PseudoOf()] != "" {
 			x.refusal = fmt.Sprintf("NFSExport %s has the pseudo path %s already: choose another one", pseudos[e.PseudoOf()], e.PseudoOf())
+		}
+		if x.refusal == "" && s.At == nil && len(s.lack) > 0 && len(s.taken) == 0 && s.none() {
+			x.refusal, x.reason = "no node can serve NFS: "+s.lackText(), api.ReasonUnsupported
 		}
 		if e.DeletionTimestamp != nil || x.refusal != "" {
 			continue
@@ -99,25 +105,42 @@ func (s *Server) write(e *api.NFSExport, x *export) {
 	if s.At != nil && x.refusal == "" {
 		st.Source, st.Node = s.At.Address+":"+e.PseudoOf(), s.At.Node
 	}
-	st.State, st.Message = s.judge(e, x)
+	s.judge(e, x, &st.ResourceStatus)
 	var problems []string
 	if x.refusal != "" {
 		problems = []string{x.refusal}
-		s.decide(api.VerdictRefuse, api.ReasonInvalidSpec, engine.ResourceObject(e), "%s", x.refusal)
+		s.decide(api.VerdictRefuse, x.reason, engine.ResourceObject(e), "%s", x.refusal)
 	} else if st.State != api.ResourceOnline {
-		s.decide(api.VerdictWait, api.ReasonNotReady, engine.ResourceObject(e), "%s", st.Message)
+		s.decide(api.VerdictWait, cmp.Or(st.Reason, api.ReasonNotReady), engine.ResourceObject(e), "%s", st.Message)
 	}
 	engine.Accept(next, problems, s.now)
 	s.plan.PutResource(e, next)
 }
+
+// lackText says where NFS-Ganesha is missing, and what to run there.
+func (s *Server) lackText() string { return installed.Text(s.lack, ganesha.Type, s.storage.FSAL) }
 
 // none says whether no NFS server of the cluster is left.
 func (s *Server) none() bool {
 	return !slices.ContainsFunc(s.view.Daemons, func(d api.Daemon) bool { return d.Spec.Type == ganesha.Type })
 }
 
-// judge says whether an export can be used, and why not.
-func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) {
+// judge says whether an export can be used, and why not. Of what is exported it passes the cause on.
+func (s *Server) judge(e *api.NFSExport, x *export, st *api.ResourceStatus) {
+	st.Reason, st.Next = "", ""
+	if st.State, st.Message = s.serves(e, x); st.State != api.ResourceOnline {
+		return
+	}
+	if is := s.storage.State(e); is.Message != "" {
+		st.State, st.Reason, st.Message, st.Next = is.State, is.Reason, words.Cut(is.Message, maxMessage), is.Next
+	}
+}
+
+// maxMessage is a bound of the API's schema.
+const maxMessage = 1024
+
+// serves says whether the server serves an export, and why not.
+func (s *Server) serves(e *api.NFSExport, x *export) (api.ResourceState, string) {
 	down := api.ResourceCreating
 	if was := e.Status.State; was == api.ResourceOnline || was == api.ResourceOffline || was == api.ResourceDegraded {
 		down = api.ResourceOffline
@@ -129,6 +152,8 @@ func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) 
 	case s.At == nil && len(s.taken) > 0:
 		return down, fmt.Sprintf("another cluster serves NFS on %s, and a host has room for one NFS server: give the cluster a node on another host",
 			words.Few(s.taken))
+	case s.At == nil && len(s.lack) > 0:
+		return down, "no node that is up can serve NFS: " + s.lackText()
 	case s.At == nil:
 		return down, "no node of the cluster that is up can serve NFS"
 	case d == nil || d.DeletionTimestamp != nil:
@@ -140,10 +165,16 @@ func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) 
 	case s.report.Exports[e.PseudoOf()] != "":
 		return down, "the NFS server is asked for it: " + s.report.Exports[e.PseudoOf()]
 	}
-	if state, why := s.storage.State(e); why != "" {
-		return state, why
-	}
 	return api.ResourceOnline, ""
+}
+
+// As is how an export stands of something, such as filesystem home, that stands like that: no word where it is well.
+func As(what string, is *api.ResourceStatus) api.ResourceStatus {
+	if is.State != api.ResourceOffline && is.State != api.ResourceDegraded {
+		return api.ResourceStatus{}
+	}
+	text := what + " is " + string(is.State) + words.Colon(is.Message)
+	return api.ResourceStatus{State: is.State, Reason: is.Reason, Message: text, Next: is.Next}
 }
 
 // unsettled is the state of an export while the server is not known to serve what is wanted. One that was served before

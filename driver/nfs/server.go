@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/installed"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 )
@@ -29,8 +30,8 @@ type Storage struct {
 	Cannot func(*api.NFSExport) (refusal, waits string)
 	// Lines say which storage an export is, for a server at a place.
 	Lines func(e *api.NFSExport, at Place) []string
-	// State is the state of what is exported where it is not well, and why; empty where it is.
-	State func(*api.NFSExport) (api.ResourceState, string)
+	// State is how what is exported stands where it is not well; without a message where it is.
+	State func(*api.NFSExport) api.ResourceStatus
 	// Finish completes the Daemon, and its configuration; nil where there is nothing to add.
 	Finish func(d *api.Daemon, conf *string)
 	// Ready says whether all that a server at a place needs from the storage system is there, such as its key; nil where it needs nothing.
@@ -56,6 +57,7 @@ type Server struct {
 	report *ganesha.Report
 	want   api.Daemon
 	taken  []string // hosts that would do, and where another cluster's server is
+	lack   []string // hosts that would do, and that have no NFS-Ganesha
 }
 
 // daemonName names the Daemon of the server on a node.
@@ -69,11 +71,13 @@ func Choose(view *engine.View, storage Storage, able []Place, reports map[string
 		return s
 	}
 	able = slices.DeleteFunc(s.staying(able), func(at Place) bool {
-		taken := s.ofAnother(at)
+		taken, lacks := s.ofAnother(at), installed.Lacks(s.hosts[at.Host], ganesha.Type)
 		if taken {
 			s.taken = append(s.taken, at.Host)
+		} else if lacks {
+			s.lack = append(s.lack, at.Host)
 		}
-		return taken
+		return taken || lacks
 	})
 	serves := func(at Place) int {
 		if d := s.have[daemonName(view.Cluster.Name, at.Node)]; d != nil && d.DeletionTimestamp == nil {

@@ -26,3 +26,14 @@ func TestPool_fetches(t *testing.T) {
 		}
 	}
 }
+
+// TestInterval writes intervals as the manager tells them: else they would be set again for ever.
+func TestInterval(t *testing.T) {
+	for interval, want := range map[string]string{
+		"30m": "30m", "60m": "1h", "90m": "90m", "24h": "1d", "36h": "36h", "2880m": "2d", "7d": "7d",
+	} {
+		if got := Interval(interval); got != want {
+			t.Errorf("%s: %s, want %s", interval, got, want)
+		}
+	}
+}

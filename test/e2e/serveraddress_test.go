@@ -95,7 +95,8 @@ func TestHostAddress_bridge(t *testing.T) {
 	for i := range 2 {
 		h := lab.Host(i + 1)
 		b.await(h.Name+" to report its address first", func() error { return b.hostAt(h.Name, h.IP) })
-		if out := h.Run(t, t.Context(), "cat", "/var/lib/holdfast/host/servers"); strings.TrimSpace(out) != lab.Host(1).IP+":7440" {
+		out := h.Run(t, t.Context(), "cat", "/var/lib/holdfast/host/servers")
+		if strings.TrimSpace(out) != lab.Host(1).IP+":7440" {
 			t.Errorf("%s knows the servers %s", h.Name, out)
 		}
 	}

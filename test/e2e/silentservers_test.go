@@ -54,6 +54,7 @@ func TestSilentServers(t *testing.T) {
 	for _, command := range []string{"status", "why host/h1", "get hosts"} {
 		b.saysNoQuorum("servers-lost", b.Binary+" "+command)
 	}
+	b.saysNoQuorum("servers-lost", b.Binary+" why host/h1 -o json", `{"reason":"QuorumLost",`)
 	b.kubectlSays("servers-lost-kubectl")
 	back(2, 3)
 

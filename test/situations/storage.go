@@ -89,6 +89,13 @@ var storage = slicesOf(
 
 	row{"quorum", "quorum-mon-out", "A mon is not in the quorum.", "why quorum",
 		api.ReasonQuorumAtRisk, "holdfast why mon.a", noWrites, namesUnit},
+	row{"export", "export-no-writes", "Somebody set pausewr; the pools of an export's file system take no writes.",
+		"why nfsexport/data", api.ReasonClientsPaused, "holdfast ceph osd unset pause", "", "driver/ceph TestNFS_noWrites"},
+	row{"export", "mirror-no-writes", "Somebody set pausewr; a mirrored pool takes no writes.", "why rbdmirror/dr",
+		api.ReasonClientsPaused, "holdfast ceph osd unset pause", "", "driver/ceph TestMirror_noWrites"},
+	row{"package", "package-missing", "No host has the program of an MDS, a gateway, an rbd-mirror or an NFS server.",
+		"why filesystem/home", api.ReasonUnsupported, "apt-get install ceph-mds", "", "driver/ceph TestInstalled"},
+
 	row{"quorum", "mons-lost", "Most mons do not run.", "why quorum",
 		api.ReasonNotAnswering, "holdfast why mon.a", "", namesUnit},
 
