@@ -2,12 +2,14 @@ package ceph
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -50,6 +52,26 @@ func (p *planner) tellCopies() {
 		c.Status, c.Message = metav1.ConditionFalse, strings.Join(said, "; ")
 	}
 	p.plan.Conditions = append(p.plan.Conditions, c)
+}
+
+// tellOverlap tells of pools of a device class that have Ceph's autoscaler leave other pools alone.
+func tellOverlap(p *planner) {
+	if !p.poolsKnown() {
+		return
+	}
+	rules, places := map[string]Rule{}, []Place{}
+	for _, pool := range p.seen.Pools {
+		rules[pool.Name] = p.seen.PoolFacts.Rules[pool.Rule]
+	}
+	for _, at := range p.seen.PoolFacts.Places {
+		places = append(places, at)
+	}
+	o := crushmap.Overlapping(rules, places)
+	for _, x := range p.pools {
+		if slices.Contains(o.Classed, x.Name) && x.DeletionTimestamp == nil {
+			p.decide(api.VerdictSkip, api.ReasonNotScaled, x.line(), "%s", o.Text(x.Name, rules[x.Name].Name))
+		}
+	}
 }
 
 func (p *planner) findScarce() (m scarce) {

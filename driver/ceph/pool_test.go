@@ -432,6 +432,33 @@ func TestPools_foreseen(t *testing.T) {
 	}
 }
 
+// A pool of a device class says that it has Ceph's autoscaler leave other pools alone, also in the plan that makes it.
+func TestPools_classOverlaps(t *testing.T) {
+	f := poolsOn(3, replicated("any", 3))
+	f.settle(t)
+	f.pools = append(f.pools, *replicated("fast", 3, func(p *api.Pool) { p.Spec.DeviceClass = "hdd" }))
+	said := func(p *engine.Plan) bool {
+		return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool {
+			return d.Object == "pool/fast" && d.Verdict == api.VerdictSkip && d.Reason == api.ReasonNotScaled
+		})
+	}
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := engine.Project(f.driver, v, f.now); !said(shown.Last) {
+		t.Errorf("the plan does not say it: %v", decisions(shown.Last))
+	}
+	if p := f.settle(t); !said(p) || f.pools[1].Status.State != api.ResourceOnline {
+		t.Errorf("%+v: %v", f.pools[1].Status, decisions(p))
+	}
+	f.pools[0].Spec.DeviceClass = "hdd"
+	f.ceph.MakePool("other", "mine", "host") // of no class, by hand
+	if p := f.settle(t); !said(p) {
+		t.Errorf("a pool that was made by hand overlaps still: %v", decisions(p))
+	}
+}
+
 // A pool that takes no writes says so itself, with the cause and what helps.
 func TestPools_takeNoWrites(t *testing.T) {
 	f := poolsOn(3, replicated("p", 3))

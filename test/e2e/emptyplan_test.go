@@ -94,6 +94,8 @@ func TestEmptyPlan(t *testing.T) {
 	for _, twice := range []string{"mgr_stats_period", "osd_recovery_sleep", "osd_recovery_sleep_hdd"} {
 		delete(wanted.Config, twice)
 	}
+	wanted.Config["osd_pool_default_pg_autoscale_mode"] = "off" // it would go on for minutes, and is Ceph's own
+	wanted.Config["mon_max_pg_per_osd"] = "500"
 	manifest := strings.Replace(wanted.YAML(), "    config:\n", optionsYAML, 1) + everyKindYAML +
 		poolYAML("plain") +
 		poolYAML("quick", "replicated: {size: 2, minSize: 1}", "failureDomain: osd", "quota: {maxBytes: 1536Mi, maxObjects: 5000}") +

@@ -1,0 +1,76 @@
+package crushmap
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/holdfast-storage/holdfast/internal/words"
+)
+
+// Overlap is a set of pools of which each OSD that one takes may be taken by another of them, from another root of CRUSH.
+// Each device class has roots of its own (Ceph docs, "CRUSH maps: device classes"). Ceph's autoscaler leaves such pools
+// alone (pg_autoscaler, "contains an overlapping root").
+type Overlap struct {
+	// Classed are the pools of one device class, and Others those that take OSDs of any class, in the order of their names.
+	Classed, Others []string
+}
+
+// Text says what a pool of a device class does to the autoscaler, and what helps; rule is the pool's.
+func (o Overlap) Text(pool, rule string) string {
+	return fmt.Sprintf("Ceph's autoscaler changes the number of placement groups of no pool among %s: their rules take OSDs of "+
+		"any class, and that of pool %s takes some of these by their class; give those that are declared a deviceClass, and "+
+		"Ceph's own the rule ('holdfast ceph osd pool set %s crush_rule %s')", words.Few(append(slices.Clone(o.Others), o.Classed...)),
+		pool, own(o.Others), rule)
+}
+
+// own is the pool that Ceph made for itself, as every cluster has one.
+func own(pools []string) string {
+	for _, name := range []string{".mgr", "device_health_metrics"} {
+		if slices.Contains(pools, name) {
+			return name
+		}
+	}
+	return "POOL"
+}
+
+// root is where a rule begins to choose.
+type root struct{ name, class string }
+
+// Overlapping finds the pools whose roots overlap; rules are those of the pools by their names.
+func Overlapping(rules map[string]Rule, osds []Place) (o Overlap) {
+	byRoot, reached := map[root][]string{}, map[root][]int{}
+	for _, pool := range slices.Sorted(maps.Keys(rules)) {
+		if len(rules[pool].Takes) == 0 {
+			continue
+		}
+		from := root{rules[pool].Takes[0].Root, rules[pool].Takes[0].Class}
+		byRoot[from] = append(byRoot[from], pool)
+	}
+	for from := range byRoot {
+		for i, p := range osds {
+			if (Take{Root: from.name, Class: from.class}).Reaches(p) {
+				reached[from] = append(reached[from], i)
+			}
+		}
+	}
+	for from, pools := range byRoot {
+		meets := false
+		for other := range byRoot {
+			meets = meets || from != other && (from.class == "") != (other.class == "") && share(reached[from], reached[other])
+		}
+		switch {
+		case meets && from.class == "":
+			o.Others = append(o.Others, pools...)
+		case meets:
+			o.Classed = append(o.Classed, pools...)
+		}
+	}
+	slices.Sort(o.Classed)
+	slices.Sort(o.Others)
+	return o
+}
+
+func share(a, b []int) bool {
+	return slices.ContainsFunc(a, func(i int) bool { return slices.Contains(b, i) })
+}
