@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,14 +60,11 @@ func tellOverlap(p *planner) {
 	if !p.poolsKnown() {
 		return
 	}
-	rules, places := map[string]Rule{}, []Place{}
+	rules := map[string]Rule{}
 	for _, pool := range p.seen.Pools {
 		rules[pool.Name] = p.seen.PoolFacts.Rules[pool.Rule]
 	}
-	for _, at := range p.seen.PoolFacts.Places {
-		places = append(places, at)
-	}
-	o := crushmap.Overlapping(rules, places)
+	o := crushmap.Overlapping(rules, slices.Collect(maps.Values(p.seen.PoolFacts.Places)))
 	for _, x := range p.pools {
 		if slices.Contains(o.Classed, x.Name) && x.DeletionTimestamp == nil {
 			p.decide(api.VerdictSkip, api.ReasonNotScaled, x.line(), "%s", o.Text(x.Name, rules[x.Name].Name))

@@ -226,7 +226,7 @@ func ranksOf(p *planner, x *fsPlan) *writes.FS {
 // endService lets the MDS of a filesystem go that is being deleted: when it is gone from Ceph, or is to stay there and nobody uses it.
 func (p *planner) endService(x *fsPlan) {
 	use := p.inUse(x)
-	keeps := x.have != nil && fsspec.StaysBehind(x.Filesystem, x.have, x.owns()) && fsspec.ClosingOf(x.have) == fsspec.Closed
+	keeps := x.staysBehind() && fsspec.ClosingOf(x.have) == fsspec.Closed
 	if p.fsKnown() && use.None() && (x.have == nil || keeps || !x.owns()) {
 		x.service.count, x.service.least = 0, 0
 	}
@@ -304,11 +304,15 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 
 // closes says whether a file system which is kept is so far on its way to have no MDS.
 func closes(p *planner, x *fsPlan, at fsspec.Closing) bool {
-	return x.have != nil && fsspec.StaysBehind(x.Filesystem, x.have, x.owns()) && len(p.membersOf(&x.service.crew)) > 0 &&
-		fsspec.ClosingOf(x.have) == at
+	return x.staysBehind() && len(p.membersOf(&x.service.crew)) > 0 && fsspec.ClosingOf(x.have) == at
 }
 
-// closeFS has the MDS of a file system which is kept end their work in order, and Ceph miss none afterwards.
+// staysBehind says whether Ceph keeps the file system, though the Filesystem is deleted.
+func (x *fsPlan) staysBehind() bool {
+	return x.have != nil && x.owns() && !fsspec.IsWiped(x.Filesystem)
+}
+
+// closeFS has the MDS of a file system which is kept end their work in order, and Ceph miss none.
 func closeFS(p *planner, x *fsPlan) {
 	if x.have.MaxMDS > 0 {
 		p.fsCommand(x, api.ReasonDeleting, verbFSSet, map[string]string{paramOption: optionDown, paramValue: "true"},

@@ -234,7 +234,7 @@ func (p *planner) staying() (n int) {
 // moved off a host that is drained, that no StorageNode means any more, or that gave up the mon's address: nothing
 // is stopped because of lost contact.
 func (p *planner) departs(m member) string {
-	h := p.hosts[m.Host]
+	h, d := p.hosts[m.Host], p.have[daemonName(p.cluster.Name, "mon", m.ID)]
 	switch {
 	case p.yielded[m.Host] != "":
 		return p.yielded[m.Host]
@@ -245,9 +245,9 @@ func (p *planner) departs(m member) string {
 		return ""
 	case h == nil:
 		return "host " + m.Host + " is gone"
-	case p.hosts[m.Host].ModeOf() == api.HostMaintenance, asked.Stopped(p.have[daemonName(p.cluster.Name, "mon", m.ID)]):
+	case p.hosts[m.Host].ModeOf() == api.HostMaintenance, asked.Stopped(d):
 		return "" // expected back
-	case !h.AgentHeard() && monset.AwayFor(p.have[daemonName(p.cluster.Name, "mon", m.ID)], p.now) >= p.spec.Mon.ReplaceAfter.Duration:
+	case !h.AgentHeard() && monset.AwayFor(d, p.now) >= p.spec.Mon.ReplaceAfter.Duration:
 		return fmt.Sprintf("out of the quorum, and the agent of host %s disconnected, for %v", m.Host,
 			p.spec.Mon.ReplaceAfter.Duration)
 	}

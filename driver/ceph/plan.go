@@ -41,7 +41,13 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 
 // planAll is the plan of a cluster that is in Holdfast's hands.
 func (p *planner) planAll() {
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.keepStopped, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces, func() { planDrift(p) }, p.moveMons, p.planMgrs, p.planDefaults, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.planOwnPools, p.tellCopies, func() { tellOverlap(p) }, p.awaitMore} {
+	for _, phase := range []func(){
+		p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons,
+		p.planOSDs, p.planModes, p.planFlaps, p.keepStopped, p.planRestarts, p.planDrains, p.planLocations,
+		p.comparePlaces, func() { planDrift(p) }, p.moveMons, p.planMgrs, p.planDefaults, p.planPools, p.chooseNFS,
+		p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers,
+		p.planOwnPools, p.tellCopies, func() { tellOverlap(p) }, p.awaitMore,
+	} {
 		phase()
 	}
 	switch {

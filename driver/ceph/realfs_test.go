@@ -61,9 +61,11 @@ func TestRealFilesystem(t *testing.T) {
 	filesystemBack(t, a, w, c)
 	filesystemKept(t, a, w, c)
 	w.deleteFilesystem()
-	a.until("the filesystem is gone", 30*time.Second, func(p *engine.Plan) bool { return len(w.filesystems) == 0 && p.Done })
+	gone := func(p *engine.Plan) bool { return len(w.filesystems) == 0 && p.Done }
+	a.until("the filesystem is gone", 30*time.Second, gone)
 	for _, prefix := range []string{"fs ls", "osd pool ls", "auth ls"} {
-		if out, err := c.Mon(t.Context(), ask(prefix), nil); err != nil || strings.Contains(string(out), "home") || strings.Contains(string(out), "mds.") {
+		out, err := c.Mon(t.Context(), ask(prefix), nil)
+		if err != nil || strings.Contains(string(out), "home") || strings.Contains(string(out), "mds.") {
 			t.Errorf("%s: %s, %v", prefix, out, err)
 		}
 	}
@@ -80,13 +82,15 @@ func (w *world) deleteFilesystem() {
 	}
 }
 
-// filesystemKept deletes the Filesystem while Ceph keeps the filesystem, which leaves Ceph healthy, and takes it up again.
+// filesystemKept deletes the Filesystem while Ceph keeps the filesystem, which leaves Ceph healthy, and
+// takes it up again.
 func filesystemKept(t *testing.T, a *processes, w *world, c rados.Client) {
 	t.Helper()
 	again := filesystemOf("home", func(f *api.Filesystem) { f.Spec = *w.filesystems[0].Spec.DeepCopy() })
 	w.filesystems[0].Spec.DeletionPolicy = api.DeletionRetain
 	w.deleteFilesystem()
-	a.until("the Filesystem is gone", 60*time.Second, func(p *engine.Plan) bool { return len(w.filesystems) == 0 && p.Done })
+	gone := func(p *engine.Plan) bool { return len(w.filesystems) == 0 && p.Done }
+	a.until("the Filesystem is gone", 60*time.Second, gone)
 	out, err := c.Mon(t.Context(), ask("health"), nil)
 	if err != nil || strings.Contains(string(out), "MDS_") || strings.Contains(string(out), "FS_") {
 		t.Errorf("with a filesystem that is kept: %s, %v", out, err)

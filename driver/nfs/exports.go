@@ -100,6 +100,9 @@ func (s *Server) write(e *api.NFSExport, x *export) {
 		st.Source, st.Node = s.At.Address+":"+e.PseudoOf(), s.At.Node
 	}
 	st.State, st.Message = s.judge(e, x)
+	if st.Reason, st.Next = "", ""; s.cannotOpen(e, x) {
+		st.Reason, st.Next = api.ReasonNotServed, nextUnopened
+	}
 	var problems []string
 	if x.refusal != "" {
 		problems = []string{x.refusal}
@@ -135,6 +138,8 @@ func (s *Server) judge(e *api.NFSExport, x *export) (api.ResourceState, string) 
 		return down, "the NFS server is made on node " + s.At.Node
 	case d.Status.State != api.DaemonRunning:
 		return down, fmt.Sprintf("the NFS server on node %s is %s: %s", s.At.Node, cmp.Or(d.Status.State, api.DaemonPending), cmp.Or(d.Status.Message, "it is being made"))
+	case s.cannotOpen(e, x):
+		return down, s.unopened(e)
 	case !s.settled():
 		return s.unsettled(e, down)
 	case s.report.Exports[e.PseudoOf()] != "":

@@ -8,20 +8,21 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// Overlap is a set of pools of which each OSD that one takes may be taken by another of them, from another root of CRUSH.
-// Each device class has roots of its own (Ceph docs, "CRUSH maps: device classes"). Ceph's autoscaler leaves such pools
+// Overlap is a set of pools that may take the same OSDs from different roots of CRUSH. Each device class
+// has roots of its own (Ceph docs, "CRUSH maps: device classes"). Ceph's autoscaler leaves such pools
 // alone (pg_autoscaler, "contains an overlapping root").
 type Overlap struct {
-	// Classed are the pools of one device class, and Others those that take OSDs of any class, in the order of their names.
+	// Classed are the pools of one device class, and Others those that take OSDs of any class, in the
+	// order of their names.
 	Classed, Others []string
 }
 
-// Text says what a pool of a device class does to the autoscaler, and what helps; rule is the pool's.
+// Text says what a pool of a device class does to the autoscaler, and what helps; rule is its rule.
 func (o Overlap) Text(pool, rule string) string {
-	return fmt.Sprintf("Ceph's autoscaler changes the number of placement groups of no pool among %s: their rules take OSDs of "+
-		"any class, and that of pool %s takes some of these by their class; give those that are declared a deviceClass, and "+
-		"Ceph's own the rule ('holdfast ceph osd pool set %s crush_rule %s')", words.Few(append(slices.Clone(o.Others), o.Classed...)),
-		pool, own(o.Others), rule)
+	return fmt.Sprintf("Ceph's autoscaler does not change the number of placement groups of %s: the rule of pool %s "+
+		"takes OSDs of one device class, and others take the same OSDs as any; give the pools that are declared a "+
+		"deviceClass, and Ceph's own the rule ('holdfast ceph osd pool set %s crush_rule %s')",
+		words.Few(slices.Concat(o.Others, o.Classed)), pool, own(o.Others), rule)
 }
 
 // own is the pool that Ceph made for itself, as every cluster has one.
@@ -57,7 +58,8 @@ func Overlapping(rules map[string]Rule, osds []Place) (o Overlap) {
 	for from, pools := range byRoot {
 		meets := false
 		for other := range byRoot {
-			meets = meets || from != other && (from.class == "") != (other.class == "") && share(reached[from], reached[other])
+			oneClass := (from.class == "") != (other.class == "")
+			meets = meets || oneClass && share(reached[from], reached[other])
 		}
 		switch {
 		case meets && from.class == "":

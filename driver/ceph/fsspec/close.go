@@ -1,19 +1,16 @@
 package fsspec
 
-import (
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
-)
+import "github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
 
-// Closing is how far a file system is that stays in Ceph while its MDS go. Without it Ceph reports a failed file system for
-// ever (MDS_ALL_DOWN), and the next MDS wait for the clients of the last ones.
+// Closing is how far a file system is that stays in Ceph while its MDS go. Without it Ceph reports a
+// failed file system for ever (MDS_ALL_DOWN), and the next MDS wait for the clients of the last ones.
 type Closing int
 
 const (
 	// Open: MDS serve it, or are to.
 	Open Closing = iota
-	// Stopping: its MDS write their journals and end the sessions of clients ('ceph fs set NAME down true'), and Ceph
-	// misses no standby.
+	// Stopping: its MDS write their journals and end the sessions of clients ('ceph fs set NAME down
+	// true'), and Ceph misses no standby.
 	Stopping
 	// Closed: no MDS is needed.
 	Closed
@@ -30,9 +27,4 @@ func ClosingOf(fs *fsmap.FS) Closing {
 		}
 	}
 	return Closed
-}
-
-// StaysBehind says whether Ceph keeps the file system of a Filesystem that is deleted.
-func StaysBehind(f *api.Filesystem, fs *fsmap.FS, owns bool) bool {
-	return fs != nil && owns && !IsWiped(f)
 }
