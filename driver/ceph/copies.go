@@ -25,6 +25,7 @@ func (p *planner) tellCopies() {
 	if !p.poolsKnown() || p.defaults.size == 0 || len(p.workingOSDs()) == 0 {
 		return
 	}
+	tellOverlap(p)
 	m := p.findScarce()
 	reason := api.RedundancyAsRoom
 	var said []string
@@ -57,9 +58,6 @@ func (p *planner) tellCopies() {
 
 // tellOverlap tells of pools of a device class that have Ceph's autoscaler leave other pools alone.
 func tellOverlap(p *planner) {
-	if !p.poolsKnown() {
-		return
-	}
 	rules := map[string]Rule{}
 	for _, pool := range p.seen.Pools {
 		rules[pool.Name] = p.seen.PoolFacts.Rules[pool.Rule]

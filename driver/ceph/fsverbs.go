@@ -37,8 +37,7 @@ const (
 const (
 	optionMaxMDS  = "max_mds"
 	optionStandby = "standby_count_wanted"
-	// optionDown has the MDS end their work in order.
-	optionDown = "down"
+	optionDown    = "down" // the MDS end their work in order
 )
 
 // filesystem is the name of the filesystem that a command is about.

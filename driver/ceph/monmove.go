@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
@@ -256,11 +257,9 @@ func (p *planner) departs(m member) string {
 
 // absence is what is seen of a mon now.
 func absence(p *planner, m member) monset.Absence {
-	h := p.hosts[m.Host]
-	return monset.Absence{
-		Asked: p.reachable() && len(p.seen.Quorum) > 0, Out: p.seen != nil && !slices.Contains(p.seen.Quorum, m.ID),
-		Unreported: h != nil && !h.AgentHeard(),
-	}
+	h, asked := p.hosts[m.Host], p.reachable() && len(p.seen.Quorum) > 0
+	out := asked && !slices.Contains(p.seen.Quorum, m.ID)
+	return monset.Absence{Asked: asked, Out: out, Unreported: h != nil && !h.AgentHeard()}
 }
 
 // leastNeeded is a member that was replaced, the missing and the oldest ones first; else one that is missing, else one of a
@@ -424,7 +423,7 @@ func (p *planner) nextMonID() string {
 	}
 	newest := monset.Newest(all)
 	for i := 0; ; i++ {
-		if id := letters(i); monset.Older(newest, id) && !slices.Contains(p.seen.Monmap, id) {
+		if id := ids.Letters(i); monset.Older(newest, id) && !slices.Contains(p.seen.Monmap, id) {
 			return id
 		}
 	}
