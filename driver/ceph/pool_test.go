@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd/rbdtest"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -429,6 +431,34 @@ func TestPools_foreseen(t *testing.T) {
 		return slices.ContainsFunc(s.Plan.Commands, func(c engine.Command) bool { return c.Verb == verbPoolCreate })
 	}) {
 		t.Errorf("of a new cluster: open %v, %d steps", got.Open, len(got.Steps))
+	}
+}
+
+// TestPools_imagesLost: the plan that deletes a pool says how many images are lost with it, and the first few.
+func TestPools_imagesLost(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.settle(t)
+	id := f.pool().Status.ID
+	f.ceph.Images = rbdtest.New(id)
+	images := rbd.In(f.ceph.Images, id)
+	for _, name := range []string{"e", "d", "c", "b", "a"} {
+		if err := images.Create(t.Context(), name, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := images.MoveToTrash(t.Context(), "e"); err != nil {
+		t.Fatal(err)
+	}
+	f.deletePool(api.DeletionWipe)
+	v, p, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "the Pool was deleted with deletionPolicy Wipe; it destroys 4 RBD images (a, b, c and 1 more), and 1 image (e) " +
+		"in the trash"
+	if shown := engine.Project(f.driver, v, f.now); len(p.Commands) != 1 || p.Commands[0].Reason != want ||
+		shown.Steps[0].Plan.Commands[0].Reason != want {
+		t.Errorf("%+v", p.Commands)
 	}
 }
 
