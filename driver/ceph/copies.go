@@ -11,6 +11,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -65,7 +66,8 @@ func tellOverlap(p *planner) {
 	o := crushmap.Overlapping(rules, slices.Collect(maps.Values(p.seen.PoolFacts.Places)))
 	for _, x := range p.pools {
 		if slices.Contains(o.Classed, x.Name) && x.DeletionTimestamp == nil {
-			p.decide(api.VerdictSkip, api.ReasonNotScaled, x.line(), "%s", o.Text(x.Name, rules[x.Name].Name))
+			x.unscaled = writes.Note(api.ReasonNotScaled, o.Text(x.Name), o.Next(rules[x.Name].Name))
+			p.decide(api.VerdictSkip, api.ReasonNotScaled, x.line(), "%s; %s", x.unscaled.Text, x.unscaled.Next)
 		}
 	}
 }

@@ -479,7 +479,8 @@ func TestPools_classOverlaps(t *testing.T) {
 	if shown := engine.Project(f.driver, v, f.now); !said(shown.Last) {
 		t.Errorf("the plan does not say it: %v", decisions(shown.Last))
 	}
-	if p := f.settle(t); !said(p) || f.pools[1].Status.State != api.ResourceOnline {
+	s := &f.pools[1].Status
+	if p := f.settle(t); !said(p) || s.State != api.ResourceOnline || s.Reason != api.ReasonNotScaled || s.Next == "" {
 		t.Errorf("%+v: %v", f.pools[1].Status, decisions(p))
 	}
 	f.pools[0].Spec.DeviceClass = "hdd"

@@ -75,6 +75,7 @@ func (a *processes) step() {
 		case d.DeletionTimestamp != nil:
 			a.halt(d)
 			delete(a.w.daemons, name)
+			delete(a.pending, name)
 		case d.Spec.State == api.WantStopped:
 			a.halt(d)
 		case a.running[name] != nil && hasEnded(a.running[name]):

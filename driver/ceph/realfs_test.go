@@ -1,11 +1,8 @@
 package ceph
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -100,26 +97,6 @@ func filesystemKept(t *testing.T, a *processes, w *world, c rados.Client) {
 	}
 	begun := time.Now()
 	w.filesystems = append(w.filesystems, again)
-	defer func() {
-		if t.Failed() {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-			defer cancel()
-			out, err := c.Mon(ctx, command{"prefix": "auth ls"}, nil)
-			t.Logf("AUTH %s %v", out, err)
-			for name, s := range w.secrets {
-				if strings.Contains(name, "mds") {
-					t.Logf("SECRET %s %s", name, s.data["key"])
-				}
-			}
-			kr, _ := os.ReadFile(filepath.Join(a.dir, "c-mds-home-a", "keyring"))
-			t.Logf("KEYRING %s", kr)
-			for n, d := range w.daemons {
-				if strings.Contains(n, "mds") {
-					t.Logf("DAEMON %s %+v %+v", n, d.Spec.Parameters, d.Status)
-				}
-			}
-		}
-	}()
 	a.until("the filesystem is at work again", 60*time.Second, func(p *engine.Plan) bool {
 		return p.Done && w.filesystems[0].Status.State == api.ResourceOnline
 	})

@@ -108,6 +108,9 @@ func TestEmptyPlan(t *testing.T) {
 	class := strings.TrimSpace(b.run("ceph", "shell", "--", "ceph", "osd", "crush", "get-device-class", "osd.0"))
 	b.mustApply(poolYAML("classed", "deviceClass: "+class))
 	b.staysEmpty(manifest + poolYAML("classed", "deviceClass: "+class))
+	b.tells("pool-class-overlaps", "web", "classed", ".mgr", "device_health_metrics", "RULE",
+		strings.TrimSpace(b.run("ceph", "shell", "--", "bash", "-c",
+			"ceph osd pool get classed crush_rule -f plain | sed 's/.*: //'")))
 }
 
 // everythingReady says which resource is not Online.

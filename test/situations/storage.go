@@ -56,7 +56,7 @@ var storage = slicesOf(
 	row{"pool", "pool-maintenance", "A new pool waits for OSDs whose host is in maintenance.", "why pool/web",
 		api.ReasonHostNotActive, "holdfast host maintenance exit h3", "", "driver/ceph/writes TestComing"},
 	row{"pool", "pool-class-overlaps", "A pool of a device class has Ceph's autoscaler leave pools of any class alone.",
-		"why pool/fast", api.ReasonNotScaled, "holdfast ceph osd pool set .mgr crush_rule RULE", emptyPlan,
+		"why pool/web", api.ReasonNotScaled, "holdfast ceph osd pool set .mgr crush_rule RULE", emptyPlan,
 		"driver/ceph TestPools_classOverlaps"},
 	row{"pool", "pool-id", "Ceph names a pool by its id.", "why pool/7",
 		api.ReasonQuotaReached, "raise spec.quota", "", namesUnit},

@@ -8,6 +8,9 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
+// CephsOwn are the pools that the mgr makes for itself: the second one up to Ceph 16.
+var CephsOwn = []string{".mgr", "device_health_metrics"}
+
 // Overlap is a set of pools that may take the same OSDs from different roots of CRUSH. Each device class
 // has roots of its own (Ceph docs, "CRUSH maps: device classes"). Ceph's autoscaler leaves such pools
 // alone (pg_autoscaler, "contains an overlapping root").
@@ -17,17 +20,21 @@ type Overlap struct {
 	Classed, Others []string
 }
 
-// Text says what a pool of a device class does to the autoscaler, and what helps; rule is its rule.
-func (o Overlap) Text(pool, rule string) string {
-	return fmt.Sprintf("Ceph's autoscaler does not change the number of placement groups of %s: the rule of pool %s "+
-		"takes OSDs of one device class, and others take the same OSDs as any; give the pools that are declared a "+
-		"deviceClass, and Ceph's own the rule ('holdfast ceph osd pool set %s crush_rule %s')",
-		words.Few(slices.Concat(o.Others, o.Classed)), pool, own(o.Others), rule)
+// Text says what a pool of a device class does to the autoscaler.
+func (o Overlap) Text(pool string) string {
+	return fmt.Sprintf("Ceph's autoscaler does not change the number of placement groups of %s: pool %s takes OSDs of "+
+		"one device class, and others take the same OSDs as any", words.Few(slices.Concat(o.Others, o.Classed)), pool)
+}
+
+// Next says what helps; rule is that of a pool of the class.
+func (o Overlap) Next(rule string) string {
+	return fmt.Sprintf("give the pools that are declared a deviceClass, and Ceph's own the rule: 'holdfast ceph osd pool "+
+		"set %s crush_rule %s'", own(o.Others), rule)
 }
 
 // own is the pool that Ceph made for itself, as every cluster has one.
 func own(pools []string) string {
-	for _, name := range []string{".mgr", "device_health_metrics"} {
+	for _, name := range CephsOwn {
 		if slices.Contains(pools, name) {
 			return name
 		}
