@@ -404,8 +404,8 @@ func TestPlan_output(t *testing.T) {
 	}
 }
 
-// TestPlan_ofOneDeletionTwice: when another plan has deleted what a plan deletes, it is said that this is gone, and of
-// nothing else.
+// TestPlan_ofOneDeletionTwice: when another plan has deleted what a plan deletes, it is said that this is
+// gone, and of nothing else.
 func TestPlan_ofOneDeletionTwice(t *testing.T) {
 	p := newHome(t, "twice")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
@@ -415,7 +415,8 @@ func TestPlan_ofOneDeletionTwice(t *testing.T) {
 	p.editHost(t, "twice-1", func(h *api.Host) { h.Labels["rack"] = "r1" }) // else both are one plan
 	second := nameIn(t, p.must(t, exitOK, "", []string{"plan", "--delete", "pool/x"}))
 	p.must(t, exitOK, "", []string{"delete", "--plan", second, "--wait=false"}, "pool/x deleted")
-	out := p.must(t, exitRefused, "", []string{"delete", "--plan", first}, "is out of date; nothing was changed. Since then:", "pool/twice/x is gone")
+	out := p.must(t, exitRefused, "", []string{"delete", "--plan", first},
+		"is out of date; nothing was changed. Since then:", "pool/twice/x is gone")
 	if strings.Contains(out, "storagecluster") {
 		t.Errorf("the cluster is there, and it is said that\n%s", out)
 	}

@@ -31,7 +31,8 @@ func TestAnswer_large(t *testing.T) {
 		if a.Count != daemons || a.DestroysCount != daemons || a.Risk != api.RiskData || len(a.Destroys) == 0 || len(a.Changes) == 0 {
 			t.Errorf("of %d changes it tells of %d, of which %d destroy data", daemons, a.Count, a.DestroysCount)
 		}
-		if moved := plans.BasisOf(p.Answer(Room)).Moved(a, func(string) plans.Witness { return plans.Witness{} }); len(moved) > 0 {
+		nobody := func(string) plans.Witness { return plans.Witness{} }
+		if moved := plans.BasisOf(p.Answer(Room)).Moved(a, nobody); len(moved) > 0 {
 			t.Errorf("nothing moved, and with another room %q", moved)
 		}
 	}

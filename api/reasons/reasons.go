@@ -125,4 +125,5 @@ var All = map[api.Reason]string{
 	api.ReasonNotRedundant: "Data is less redundant than the cluster has room for.",
 	api.ReasonMisplaced: "The storage system has hosts or devices at other places than their labels say, " +
 		"or than a pool needs.",
+	api.ReasonNotScaled: "Ceph's autoscaler does not change the number of placement groups.",
 }

@@ -78,6 +78,7 @@ const (
 	ReasonNotRedundant Reason = "NotRedundant"
 	ReasonMisplaced    Reason = "Misplaced"
 	ReasonClosed       Reason = "Closed"
+	ReasonNotScaled    Reason = "NotScaled"
 )
 
 // Reasons why a daemon's process ended.

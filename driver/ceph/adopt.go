@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -102,7 +103,7 @@ func (x *adopter) checkNames() {
 		case same:
 			x.problem("storagecluster/%s is another cluster (fsid %s; the one to adopt is %s): choose another name",
 				c.Name, cmp.Or(c.Annotations[AnnotationAdopted], x.knownFSID(), "not known"), fsid)
-		case c.Annotations[AnnotationAdopted] == fsid || fsidOf(c) == fsid:
+		case c.Annotations[AnnotationAdopted] == fsid || ids.FSID(c) == fsid:
 			x.problem("the Ceph cluster %s is already storagecluster/%s in namespace %s", fsid, c.Name, c.Namespace)
 		}
 	}

@@ -92,7 +92,7 @@ func (x *adopter) apart() (differ options) {
 			}
 			values[key][d.Options[name]] = d.Label()
 			if len(values[key]) > 1 {
-				differ.set(section, name, "")
+				differ.Set(section, name, "")
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/driver/ceph/radostest"
 )
@@ -98,7 +99,7 @@ func TestFake_answersAsTheRealOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uuid := osdUUID(worldUID, "h1", "wwn-10")
+	uuid := ids.OSD(worldUID, "h1", "wwn-10")
 	if _, err := c.Mon(t.Context(), command{"prefix": "osd new", "uuid": uuid, "id": 0}, fmt.Appendf(nil, `{"cephx_secret": %q}`, key)); err != nil {
 		t.Fatal(err)
 	}

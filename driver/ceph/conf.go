@@ -1,7 +1,6 @@
 package ceph
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
+	"github.com/holdfast-storage/holdfast/driver/ceph/optionset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 )
 
@@ -136,7 +136,7 @@ func (f *confFacts) makeText(daemonType, address, user string) string {
 	case f.orch && daemonType == TypeMgr:
 		orch.MgrOptions(sections[kindOf(daemonType)])
 	}
-	parseOptions(f.place).each(func(section, option, value string) { sections[section][option] = value })
+	optionset.Parse(f.place).Each(func(section, option, value string) { sections[section][option] = value })
 	if daemonType == TypeOSD && f.network.Cluster == "" {
 		// Without an address of its own for replication and heartbeats an OSD listens on all of the host's.
 		sections["osd"]["cluster_addr"] = address
@@ -146,7 +146,7 @@ func (f *confFacts) makeText(daemonType, address, user string) string {
 
 // render writes sections as a file, with the user's options, which win.
 func (f *confFacts) render(sections map[string]map[string]string, user string) string {
-	parseOptions(user).each(func(section, option, value string) {
+	optionset.Parse(user).Each(func(section, option, value string) {
 		if sections[section] == nil {
 			sections[section] = map[string]string{}
 		}
@@ -154,30 +154,13 @@ func (f *confFacts) render(sections map[string]map[string]string, user string) s
 	})
 	var b strings.Builder
 	b.WriteString("# Written by Holdfast. Changes belong into spec.ceph.config of the StorageCluster.\n")
-	writeSection(&b, "global", sections["global"])
+	optionset.Write(&b, "global", sections["global"])
 	for _, section := range slices.Sorted(maps.Keys(sections)) {
 		if section != "global" {
-			writeSection(&b, section, sections[section])
+			optionset.Write(&b, section, sections[section])
 		}
 	}
 	return b.String()
-}
-
-func writeSection(b *strings.Builder, name string, options map[string]string) {
-	b.WriteString("\n[" + oneLine(name) + "]\n")
-	for _, option := range slices.Sorted(maps.Keys(options)) {
-		b.WriteString(oneLine(option) + " = " + oneLine(strings.TrimSpace(options[option])) + "\n")
-	}
-}
-
-// oneLine is what stands on a line of ceph.conf, which has no way to write an end of a line. The API and engine.Addresses refuse
-// what has one; if anything passed them, a line of it would be an option that nobody set, in the files of all hosts. So it
-// panics, which the engine tells as an error of the cluster's plan, and nothing is written.
-func oneLine(text string) string {
-	if strings.ContainsAny(text, "\n\r\x00") {
-		panic(fmt.Sprintf("ceph.conf cannot hold %.100q, because it has several lines", text))
-	}
-	return text
 }
 
 // at are the same facts for an OSD of a place in CRUSH, with the texts that were made already.
@@ -186,7 +169,7 @@ func (f *confFacts) at(place options) *confFacts {
 		f.texts = map[confFor]string{}
 	}
 	with := *f
-	with.place = place.text()
+	with.place = place.Text()
 	return &with
 }
 
@@ -194,16 +177,16 @@ func (f *confFacts) at(place options) *confFacts {
 // has its place, that it stays there. Where spec says something of that, Ceph's own rules hold.
 func (p *planner) crushOptions(o *osd, bucket string, placed bool) options {
 	declares := map[string]bool{}
-	p.options.of(TypeOSD, strconv.Itoa(o.id)).each(func(_, name, _ string) { declares[name] = true })
+	p.options.Of(sectionsOf(TypeOSD, strconv.Itoa(o.id))).Each(func(_, name, _ string) { declares[name] = true })
 	place := options{}
 	if declares[optionLocation] || declares[optionLocationHook] {
 		return place
 	}
 	if bucket != "" {
-		place.set("osd", optionLocation, "root="+poolRoot+" host="+bucket)
+		place.Set("osd", optionLocation, "root="+poolRoot+" host="+bucket)
 	}
 	if placed && !declares[optionUpdateOnStart] {
-		place.set("osd", optionUpdateOnStart, "false")
+		place.Set("osd", optionUpdateOnStart, "false")
 	}
 	return place
 }

@@ -37,7 +37,7 @@ func TestConf(t *testing.T) {
 		{"mon-two-osds-ipv6", TypeMon, confFacts{fsid: worldUID, members: []member{{ID: "a", Host: "h1", Address: "fd00::1"}}, osds: 2, osdHosts: 1}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := tt.facts.confText(tt.daemon, "10.0.0.1", wholeConf+tt.user.text())
+			got := tt.facts.confText(tt.daemon, "10.0.0.1", wholeConf+tt.user.Text())
 			file := filepath.Join("testdata", tt.name+".conf")
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -80,7 +80,7 @@ func TestConf_oneLine(t *testing.T) {
 		}()
 	}
 	// What spec.ceph.config may hold stays as it is.
-	user := options{"osd": {"bluestore_rocksdb_options": "a=1,\tb=2\u0085"}}.text()
+	user := options{"osd": {"bluestore_rocksdb_options": "a=1,\tb=2\u0085"}}.Text()
 	if text := (&confFacts{fsid: "f"}).confText(TypeOSD, "10.0.0.1", user); !strings.Contains(text, "= a=1,\tb=2") {
 		t.Errorf("the tab is lost: %s", text)
 	}

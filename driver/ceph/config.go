@@ -9,63 +9,24 @@ import (
 	"sync"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/optionset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/policy"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// options are Ceph options by section and name: what spec.ceph asks for, or a part of it.
-type options map[string]map[string]string
-
-func (o options) set(section, name, value string) {
-	if o[section] == nil {
-		o[section] = map[string]string{}
-	}
-	o[section][name] = strings.TrimSpace(value)
-}
-
-// each calls a function for each option, in a fixed order.
-func (o options) each(f func(section, name, value string)) {
-	for _, section := range slices.Sorted(maps.Keys(o)) {
-		for _, name := range slices.Sorted(maps.Keys(o[section])) {
-			f(section, name, o[section][name])
-		}
-	}
-}
-
-// text writes options as ceph.conf has them; parseOptions reads that.
-func (o options) text() string {
-	var b strings.Builder
-	for _, section := range slices.Sorted(maps.Keys(o)) {
-		writeSection(&b, section, o[section])
-	}
-	return b.String()
-}
-
-func parseOptions(text string) options {
-	o, section := options{}, ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		name, value, isOption := strings.Cut(line, " = ")
-		switch {
-		case strings.HasPrefix(line, "["):
-			section = strings.Trim(line, "[]")
-		case isOption || strings.HasSuffix(line, " ="):
-			o.set(section, strings.TrimSuffix(name, " ="), value)
-		}
-	}
-	return o
-}
+// options are what spec.ceph asks for, or a part of it.
+type options = optionset.Options
 
 // declared are the options of spec.ceph.config, and those that its policies come to.
 func declared(spec *api.CephSpec, release string) options {
 	o := options{}
 	for section, of := range spec.Config {
 		for name, value := range of {
-			o.set(section, name, string(value))
+			o.Set(section, name, string(value))
 		}
 	}
 	for name, value := range policyOptions(spec, release) {
-		o.set("osd", name, value)
+		o.Set("osd", name, value)
 	}
 	return o
 }
@@ -77,17 +38,6 @@ func sectionsOf(daemonType, id string) []string {
 	return []string{"global", kind, entity}
 }
 
-// of are the options that count for a daemon.
-func (o options) of(daemonType, id string) options {
-	part := options{}
-	for _, section := range sectionsOf(daemonType, id) {
-		for name, value := range o[section] {
-			part.set(section, name, value)
-		}
-	}
-	return part
-}
-
 // wholeConf begins what a Daemon remembers of its options when it was started with all of them in its ceph.conf: before Ceph could be asked for
 // them.
 const wholeConf = "# all\n"
@@ -95,14 +45,14 @@ const wholeConf = "# all\n"
 // startedWith is what a daemon that starts now has in its ceph.conf: as long as Ceph's own configuration does not have all that is declared,
 // everything; else only what it cannot get from there in time.
 func (p *planner) startedWith(daemonType, id string) string {
-	mine := p.options.of(daemonType, id)
+	mine := p.options.Of(sectionsOf(daemonType, id))
 	if !p.configStored {
 		if len(mine) == 0 {
 			return ""
 		}
-		return wholeConf + mine.text()
+		return wholeConf + mine.Text()
 	}
-	return p.pinned(daemonType, mine).text()
+	return p.pinned(daemonType, mine).Text()
 }
 
 // pinned are those of a daemon's options that count from its start: those that Ceph says so of, and those that Holdfast would write into
@@ -112,10 +62,10 @@ func (p *planner) pinned(daemonType string, mine options) options {
 		return nil
 	}
 	part := options{}
-	mine.each(func(section, name, value string) {
+	mine.Each(func(section, name, value string) {
 		info := p.seen.Config.Options[name]
 		if _, is := globalNames()[name]; info.Startup || info.FileOnly || is && (daemonType == TypeMon || !monsOwn(name)) {
-			part.set(section, name, value)
+			part.Set(section, name, value)
 		}
 	})
 	return part
@@ -142,7 +92,7 @@ func (p *planner) confOf(daemonType, id string) string {
 // for OSDs that are made from now on is no reason.
 func (p *planner) startedWithout(d *api.Daemon) []string {
 	text := d.Spec.Parameters[ParamConfig]
-	have, want := parseOptions(text), p.options.of(d.Spec.Type, d.Spec.ID)
+	have, want := optionset.Parse(text), p.options.Of(sectionsOf(d.Spec.Type, d.Spec.ID))
 	if !strings.HasPrefix(text, wholeConf) {
 		want = p.pinned(d.Spec.Type, want)
 	}
@@ -151,7 +101,7 @@ func (p *planner) startedWithout(d *api.Daemon) []string {
 	}
 	names := map[string]bool{}
 	differ := func(a, b options) {
-		a.each(func(section, name, value string) {
+		a.Each(func(section, name, value string) {
 			if is, ok := b[section][name]; (!ok || is != value) && !p.seen.Config.Options[name].Create {
 				names[name] = true
 			}
@@ -186,7 +136,7 @@ func (p *planner) planConfig() {
 		return
 	}
 	set, gone := map[string]string{}, map[string]string{}
-	p.options.each(func(section, name, value string) {
+	p.options.Each(func(section, name, value string) {
 		key := configKey(section, name)
 		if facts.Options[name].FileOnly {
 			return
@@ -205,18 +155,18 @@ func (p *planner) planConfig() {
 	p.configSet, p.configGone = set, gone
 }
 
-// awaitsOptions says whether options are declared that Ceph has yet to be asked for: a run that places daemons reads the
-// spec once more after it has asked.
+// awaitsOptions says whether options are declared that Ceph has yet to be asked for: a run that places
+// daemons reads the spec once more after it has asked.
 func awaitsOptions(p *planner, facts *ConfigFacts) bool {
-	unasked := map[string]string{}
-	p.options.each(func(section, name, _ string) {
+	var unasked []string
+	p.options.Each(func(_, name, _ string) {
 		if !facts.hasAsked(name) {
-			unasked[configKey(section, name)] = ""
+			unasked = append(unasked, name)
 		}
 	})
 	if len(unasked) > 0 {
-		p.decide(api.VerdictWait, api.ReasonConfiguring, "config", "not set yet: %s; the next orchestration asks Ceph for them",
-			words.Few(optionNames(unasked)))
+		p.decide(api.VerdictWait, api.ReasonConfiguring, "config",
+			"not set yet: %s; the next orchestration asks Ceph for them", words.Few(unasked))
 	}
 	return len(unasked) > 0
 }
@@ -266,7 +216,7 @@ func (p *planner) configProblems() []string {
 		return problems
 	}
 	facts := p.seen.Config
-	p.options.each(func(section, name, value string) {
+	p.options.Each(func(section, name, value string) {
 		info, known := facts.Options[name]
 		switch {
 		case known:

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/optionset"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -336,7 +337,7 @@ func TestConfig_foreseen(t *testing.T) {
 
 func TestOptions_text(t *testing.T) {
 	want := options{"global": {"a": "1", "b": "x = y"}, "osd.3": {"c": ""}}
-	if diff := cmp.Diff(want, parseOptions(wholeConf+want.text())); diff != "" {
+	if diff := cmp.Diff(want, optionset.Parse(wholeConf+want.Text())); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,17 +1,15 @@
 package ceph
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 
 	"github.com/holdfast-storage/holdfast/driver/ceph/optioninfo"
+	"github.com/holdfast-storage/holdfast/driver/ceph/optionset"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/internal/spell"
 )
 
 // ConfigFacts are what Ceph says of its own configuration. Keys of options are "section name".
@@ -41,8 +39,6 @@ type OwnedOption struct {
 const (
 	// configRecord is where Holdfast writes down, in Ceph itself, which options it has set: what it did not set it does not take away.
 	configRecord = "holdfast/config"
-	// maxNear is how many names are offered for one that is not known.
-	maxNear = 3
 )
 
 // fillConfig asks for Ceph's own configuration where options are declared, or were.
@@ -67,7 +63,7 @@ func (c *conn) fillConfig(ctx context.Context, view *engine.View, o *Observation
 	if facts.Stored, err = c.readStored(ctx); err != nil {
 		return err
 	}
-	wanted.each(func(_, name, _ string) {
+	wanted.Each(func(_, name, _ string) {
 		if err == nil {
 			err = c.fillOption(ctx, name, o.Version, facts)
 		}
@@ -106,15 +102,8 @@ func (c *conn) fillNear(ctx context.Context, name string, facts *ConfigFacts) er
 			return err
 		}
 	}
-	facts.Near[name] = nearest(c.optionNames, name)
+	facts.Near[name] = optionset.Nearest(c.optionNames, name)
 	return nil
-}
-
-// nearest are the names that are like one that is not known, the most like it first.
-func nearest(names []string, name string) []string {
-	near := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !spell.Alike(name, 2*spell.Distance(name, n)) })
-	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(spell.Distance(name, a), spell.Distance(name, b)) })
-	return near[:min(len(near), maxNear)]
 }
 
 // readOwned reads what Holdfast has written down; nothing where it has not.

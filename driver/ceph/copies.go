@@ -2,12 +2,16 @@ package ceph
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
@@ -22,6 +26,7 @@ func (p *planner) tellCopies() {
 	if !p.poolsKnown() || p.defaults.size == 0 || len(p.workingOSDs()) == 0 {
 		return
 	}
+	tellOverlap(p)
 	m := p.findScarce()
 	reason := api.RedundancyAsRoom
 	var said []string
@@ -50,6 +55,21 @@ func (p *planner) tellCopies() {
 		c.Status, c.Message = metav1.ConditionFalse, strings.Join(said, "; ")
 	}
 	p.plan.Conditions = append(p.plan.Conditions, c)
+}
+
+// tellOverlap tells of pools of a device class that have Ceph's autoscaler leave other pools alone.
+func tellOverlap(p *planner) {
+	rules := map[string]Rule{}
+	for _, pool := range p.seen.Pools {
+		rules[pool.Name] = p.seen.PoolFacts.Rules[pool.Rule]
+	}
+	o := crushmap.Overlapping(rules, slices.Collect(maps.Values(p.seen.PoolFacts.Places)))
+	for _, x := range p.pools {
+		if slices.Contains(o.Classed, x.Name) && x.DeletionTimestamp == nil {
+			x.unscaled = writes.Note(api.ReasonNotScaled, o.Text(x.Name), o.Next(rules[x.Name].Name))
+			p.decide(api.VerdictSkip, api.ReasonNotScaled, x.line(), "%s; %s", x.unscaled.Text, x.unscaled.Next)
+		}
+	}
 }
 
 func (p *planner) findScarce() (m scarce) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
@@ -71,9 +72,9 @@ func (c *crew) owns(d *api.Daemon) bool {
 // id is the i-th id.
 func (c *crew) id(i int) string {
 	if c.name == "" {
-		return letters(i)
+		return ids.Letters(i)
 	}
-	return c.name + "-" + letters(i)
+	return c.name + "-" + ids.Letters(i)
 }
 
 // works says whether one does work by Ceph's word.

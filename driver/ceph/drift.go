@@ -146,7 +146,7 @@ func declaredOSD(p *planner, id int) *drift.OSD {
 	for _, o := range p.osds {
 		if o.id == id && p.inMap(o) && !o.leaving && !p.parting[name] && !p.unplaced[o.host] {
 			x := &drift.OSD{Label: o.label(), Bucket: p.crushHome(o.host)}
-			p.options.of(TypeOSD, strconv.Itoa(id)).each(func(_, option, _ string) {
+			p.options.Of(sectionsOf(TypeOSD, strconv.Itoa(id))).Each(func(_, option, _ string) {
 				x.Own = x.Own || slices.Contains(placeOptions, option)
 			})
 			return x

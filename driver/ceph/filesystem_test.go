@@ -273,8 +273,14 @@ func TestFilesystem_keptAndDeleted(t *testing.T) {
 	if len(f.filesystems)+len(f.mdsOn()) > 0 || len(f.ceph.Filesystems()) != 1 || len(f.ceph.Pools()) != 2 {
 		t.Fatalf("kept: %v, %v, %v", f.mdsOn(), f.ceph.Filesystems(), f.ceph.Pools())
 	}
+	if got := f.ceph.Filesystems()[0]; !strings.Contains(got, "max_mds:0") {
+		t.Errorf("its MDS were ended without its journal: %s", got)
+	}
 	f.filesystems = append(f.filesystems, filesystemOf("home"))
 	f.settle(t)
+	if s := f.filesystems[0].Status; s.State != api.ResourceOnline {
+		t.Errorf("taken up again: %+v", s)
+	}
 	deleted(api.DeletionWipe)
 	f.settle(t)
 	if len(f.filesystems)+len(f.mdsOn())+len(f.ceph.Filesystems())+len(f.ceph.Pools()) > 0 || f.secrets["c-key-mds.home-a"].data != nil {

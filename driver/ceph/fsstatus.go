@@ -226,7 +226,7 @@ func ranksOf(p *planner, x *fsPlan) *writes.FS {
 // endService lets the MDS of a filesystem go that is being deleted: when it is gone from Ceph, or is to stay there and nobody uses it.
 func (p *planner) endService(x *fsPlan) {
 	use := p.inUse(x)
-	keeps := !fsspec.IsWiped(x.Filesystem)
+	keeps := x.staysBehind() && fsspec.ClosingOf(x.have) == fsspec.Closed
 	if p.fsKnown() && use.None() && (x.have == nil || keeps || !x.owns()) {
 		x.service.count, x.service.least = 0, 0
 	}
@@ -284,6 +284,12 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 	case wipe && p.dropPools(x):
 		s.Message = p.failureOf(x.line()).Message
 		return false
+	case closes(p, x, fsspec.Open):
+		s.Message = p.failureOf(x.line()).Message
+		closeFS(p, x)
+		return false
+	case closes(p, x, fsspec.Stopping):
+		wait = engine.Wait(api.ReasonStopping, "deletion: its MDS write their journals and end all sessions")
 	case len(p.membersOf(&x.service.crew)) > 0:
 		wait = engine.Wait(api.ReasonDeleting, "deletion: removing its MDS")
 	case p.keysLeft(x):
@@ -294,6 +300,28 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 	s.Message = wait.Message
 	p.object(x.line(), wait)
 	return false
+}
+
+// closes says whether a file system which is kept is so far on its way to have no MDS.
+func closes(p *planner, x *fsPlan, at fsspec.Closing) bool {
+	return x.staysBehind() && len(p.membersOf(&x.service.crew)) > 0 && fsspec.ClosingOf(x.have) == at
+}
+
+// staysBehind says whether Ceph keeps the file system, though the Filesystem is deleted.
+func (x *fsPlan) staysBehind() bool {
+	return x.have != nil && x.owns() && !fsspec.IsWiped(x.Filesystem)
+}
+
+// closeFS has the MDS of a file system which is kept end their work in order, and Ceph miss none.
+func closeFS(p *planner, x *fsPlan) {
+	if x.have.MaxMDS > 0 {
+		p.fsCommand(x, api.ReasonDeleting, verbFSSet, map[string]string{paramOption: optionDown, paramValue: "true"},
+			"its MDS go: they write their journals and end all sessions first")
+	}
+	if x.have.StandbyWanted > 0 {
+		p.fsCommand(x, api.ReasonDeleting, verbFSSet, map[string]string{paramOption: optionStandby, paramValue: "0"},
+			"its MDS go: none is to stand by")
+	}
 }
 
 // dropPools has the pools deleted that were made for a filesystem which is gone; it says whether there are any.

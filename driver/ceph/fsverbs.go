@@ -37,6 +37,7 @@ const (
 const (
 	optionMaxMDS  = "max_mds"
 	optionStandby = "standby_count_wanted"
+	optionDown    = "down" // the MDS end their work in order
 )
 
 // filesystem is the name of the filesystem that a command is about.
@@ -152,6 +153,8 @@ func (f *foresight) fsSet(r request) {
 			fs.MaxMDS = n
 		case optionStandby:
 			fs.StandbyWanted = n
+		case optionDown:
+			fs.MaxMDS = 0
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
@@ -67,7 +68,7 @@ func (p *planner) planMons() {
 func placeMons(places []place) []member {
 	members := make([]member, len(places))
 	for i, at := range places {
-		members[i] = member{ID: letters(i), Host: at.host, Address: at.address}
+		members[i] = member{ID: ids.Letters(i), Host: at.host, Address: at.address}
 	}
 	return members
 }

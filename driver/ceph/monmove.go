@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
 	"github.com/holdfast-storage/holdfast/driver/ceph/selection"
@@ -234,7 +235,7 @@ func (p *planner) staying() (n int) {
 // moved off a host that is drained, that no StorageNode means any more, or that gave up the mon's address: nothing
 // is stopped because of lost contact.
 func (p *planner) departs(m member) string {
-	h := p.hosts[m.Host]
+	h, d := p.hosts[m.Host], p.have[daemonName(p.cluster.Name, "mon", m.ID)]
 	switch {
 	case p.yielded[m.Host] != "":
 		return p.yielded[m.Host]
@@ -245,9 +246,9 @@ func (p *planner) departs(m member) string {
 		return ""
 	case h == nil:
 		return "host " + m.Host + " is gone"
-	case p.hosts[m.Host].ModeOf() == api.HostMaintenance, asked.Stopped(p.have[daemonName(p.cluster.Name, "mon", m.ID)]):
+	case p.hosts[m.Host].ModeOf() == api.HostMaintenance, asked.Stopped(d):
 		return "" // expected back
-	case !h.AgentHeard() && monset.AwayFor(p.have[daemonName(p.cluster.Name, "mon", m.ID)], p.now) >= p.spec.Mon.ReplaceAfter.Duration:
+	case !h.AgentHeard() && monset.AwayFor(d, p.now) >= p.spec.Mon.ReplaceAfter.Duration:
 		return fmt.Sprintf("out of the quorum, and the agent of host %s disconnected, for %v", m.Host,
 			p.spec.Mon.ReplaceAfter.Duration)
 	}
@@ -256,11 +257,9 @@ func (p *planner) departs(m member) string {
 
 // absence is what is seen of a mon now.
 func absence(p *planner, m member) monset.Absence {
-	h := p.hosts[m.Host]
-	return monset.Absence{
-		Asked: p.reachable() && len(p.seen.Quorum) > 0, Out: p.seen != nil && !slices.Contains(p.seen.Quorum, m.ID),
-		Unreported: h != nil && !h.AgentHeard(),
-	}
+	h, asked := p.hosts[m.Host], p.reachable() && len(p.seen.Quorum) > 0
+	out := asked && !slices.Contains(p.seen.Quorum, m.ID)
+	return monset.Absence{Asked: asked, Out: out, Unreported: h != nil && !h.AgentHeard()}
 }
 
 // leastNeeded is a member that was replaced, the missing and the oldest ones first; else one that is missing, else one of a
@@ -424,7 +423,7 @@ func (p *planner) nextMonID() string {
 	}
 	newest := monset.Newest(all)
 	for i := 0; ; i++ {
-		if id := letters(i); monset.Older(newest, id) && !slices.Contains(p.seen.Monmap, id) {
+		if id := ids.Letters(i); monset.Older(newest, id) && !slices.Contains(p.seen.Monmap, id) {
 			return id
 		}
 	}

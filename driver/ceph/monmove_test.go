@@ -231,13 +231,15 @@ func TestMonMoves_reasons(t *testing.T) {
 	f.settle(t)
 	f.powerOff(1, time.Minute)
 	f.agents()
-	if p := f.round(t); !contains(decisions(p), "Wait mon.a: not replaced yet: out of the quorum, and the agent of host h1 disconnected, for less than 10m0s") {
+	if p := f.round(t); !contains(decisions(p), "Wait mon.a: not replaced yet: out of the quorum, and the "+
+		"agent of host h1 disconnected, for less than 10m0s") {
 		t.Errorf("%v", decisions(p))
 	}
 	f = withFake(threeHosts())
 	f.settle(t)
 	f.powerOff(1, time.Hour)
-	if p := f.settle(t); !contains(decisions(p), "Skip mon.a: cannot replace it (out of the quorum, and the agent of host h1 disconnected, for 10m0s): no other host may run a mon") {
+	if p := f.settle(t); !contains(decisions(p), "Skip mon.a: cannot replace it (out of the quorum, and the agent of "+
+		"host h1 disconnected, for 10m0s): no other host may run a mon") {
 		t.Errorf("%v", decisions(p))
 	}
 	f.powerOn(1)
@@ -517,8 +519,8 @@ func TestMons_twoLeave(t *testing.T) {
 	}
 }
 
-// TestMonMoves_awayFor: how long a host is disconnected does not count while its mon is in the quorum. One look without the
-// mon replaces nothing, and the mon's return begins the time anew.
+// TestMonMoves_awayFor: how long a host is disconnected does not count while its mon is in the quorum.
+// One look without the mon replaces nothing, and the mon's return begins the time anew.
 func TestMonMoves_awayFor(t *testing.T) {
 	f := withFake(fourHosts())
 	f.settle(t)

@@ -131,7 +131,10 @@ func TestMonMoves_givesUp(t *testing.T) {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 	said := strings.Join(decisions(f.round(t)), "\n")
-	for _, want := range []string{"no new mon on host h4 until ", "no new mon on host h5 until ", "mon.a: cannot replace it (out of the quorum, and the agent of host h1 disconnected"} {
+	for _, want := range []string{
+		"no new mon on host h4 until ", "no new mon on host h5 until ",
+		"mon.a: cannot replace it (out of the quorum, and the agent of host h1 disconnected",
+	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}

@@ -3,8 +3,6 @@ package ceph
 import (
 	"strings"
 
-	"github.com/google/uuid"
-
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
 	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
@@ -97,29 +95,3 @@ func kindOf(daemonType string) string { return strings.TrimPrefix(daemonType, "c
 
 // label names a daemon for people, as Ceph does: mon.a.
 func label(d *api.Daemon) string { return kindOf(d.Spec.Type) + "." + d.Spec.ID }
-
-// letters names the i-th mon or mgr: a … z, then aa, ab …
-func letters(i int) string {
-	if i >= 26 {
-		return letters(i/26-1) + letters(i%26)
-	}
-	return string(rune('a' + i))
-}
-
-// fsidOf makes a cluster's fsid from the StorageCluster's UID, which is one already in every home that there is.
-func fsidOf(c *api.StorageCluster) string {
-	if id, err := uuid.Parse(string(c.UID)); err == nil {
-		return id.String()
-	}
-	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(c.UID)).String()
-}
-
-// osdUUID is the identity of the OSD on a device. It depends on nothing else, so that making the OSD again, after a crash at
-// any point, makes the same OSD.
-func osdUUID(fsid, host, device string) string {
-	space, err := uuid.Parse(fsid)
-	if err != nil {
-		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(fsid))
-	}
-	return uuid.NewSHA1(space, []byte(host+"/"+device)).String()
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/driver/ceph/figures"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
+	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
 	"github.com/holdfast-storage/holdfast/driver/ceph/serves"
 	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -169,7 +170,7 @@ func (s *statusAnswer) fill(o *Observation) {
 		if slices.Contains(states, "active") {
 			o.PGsActive += pg.Count
 		}
-		if isClean(pg.Name) {
+		if placing.IsClean(pg.Name) {
 			o.PGsClean += pg.Count
 		}
 	}

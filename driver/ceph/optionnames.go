@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/optionset"
 )
 
 // options16 are the names of all options of Ceph 16, one a line (hack/ceph-options).
@@ -24,7 +25,7 @@ func (p *planner) checkNames() {
 	}
 	known := strings.Fields(options16)
 	var strange []string
-	p.options.each(func(section, name, _ string) {
+	p.options.Each(func(section, name, _ string) {
 		if _, found := slices.BinarySearch(known, name); !found && !strings.HasPrefix(name, "mgr/") {
 			strange = append(strange, section+" "+name)
 		}
@@ -36,7 +37,7 @@ func (p *planner) checkNames() {
 	for _, key := range strange {
 		section, name, _ := strings.Cut(key, " ")
 		meant := "."
-		if near := nearest(known, name); len(near) > 0 {
+		if near := optionset.Nearest(known, name); len(near) > 0 {
 			meant = ": did you mean " + strings.Join(near, " or ") + "?"
 		}
 		if release != "" && releaseNumbers(release)[0] == namesRelease {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
@@ -142,7 +143,7 @@ func (p *planner) nodeOSDs(n *node) []*osd {
 			continue
 		}
 		o := &osd{
-			uuid: osdUUID(p.fsid, n.Host.Name, r.ID), host: n.Host.Name, device: r.ID, address: n.Address,
+			uuid: ids.OSD(p.fsid, n.Host.Name, r.ID), host: n.Host.Name, device: r.ID, address: n.Address,
 			id: labelNumber(r.Device),
 		}
 		if returns {
@@ -221,7 +222,7 @@ func (p *planner) unusable(n *node, d *api.Device) (none engine.Objection) {
 // ours says whether a device carries the label of the very OSD that it would become. The label of one that was cut off while it
 // was made may lack the fsid; the uuid alone tells, because it is made from the fsid.
 func (p *planner) ours(host string, d *api.Device) bool {
-	return d.Ceph != nil && strings.EqualFold(d.Ceph.OSDUUID, osdUUID(p.fsid, host, d.ID)) &&
+	return d.Ceph != nil && strings.EqualFold(d.Ceph.OSDUUID, ids.OSD(p.fsid, host, d.ID)) &&
 		(d.Ceph.FSID == "" || strings.EqualFold(d.Ceph.FSID, p.fsid)) && len(d.MountPoints)+len(d.Holders) == 0
 }
 

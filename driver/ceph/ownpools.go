@@ -7,10 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
 )
-
-// cephsOwn are the pools that the mgr makes for itself: the second one up to Ceph 16.
-var cephsOwn = []string{".mgr", "device_health_metrics"}
 
 // planOwnPools finds how Ceph's own pools are to be: as new pools are, and never with fewer copies, or on fewer hosts,
 // than they are. One that a Pool declares is as that says.
@@ -18,7 +16,7 @@ func (p *planner) planOwnPools() {
 	if !p.poolsKnown() || p.defaults.size == 0 {
 		return
 	}
-	for _, name := range cephsOwn {
+	for _, name := range crushmap.CephsOwn {
 		have := p.poolNamed(name)
 		if have == nil || have.Erasure || p.isDeclared(name) {
 			continue

@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/driver/ceph/leaving"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/driver/ceph/monset"
@@ -41,7 +42,13 @@ func (d *Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 
 // planAll is the plan of a cluster that is in Holdfast's hands.
 func (p *planner) planAll() {
-	for _, phase := range []func(){p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs, p.planModes, p.planFlaps, p.keepStopped, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces, func() { planDrift(p) }, p.moveMons, p.planMgrs, p.planDefaults, p.planPools, p.chooseNFS, p.planFilesystems, p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.planOwnPools, p.tellCopies, p.awaitMore} {
+	for _, phase := range []func(){
+		p.identity, p.planConfig, p.resolve, p.checkNetworks, p.declareServices, p.checkSelectors, p.planMons, p.planOSDs,
+		p.planModes, p.planFlaps, p.keepStopped, p.planRestarts, p.planDrains, p.planLocations, p.comparePlaces,
+		func() { planDrift(p) }, p.moveMons, p.planMgrs, p.planDefaults, p.planPools, p.chooseNFS, p.planFilesystems,
+		p.planStores, p.planMirrors, p.manServices, p.checkStores, p.restartGateways, p.planUsers, p.planOwnPools,
+		p.tellCopies, p.awaitMore,
+	} {
 		phase()
 	}
 	switch {
@@ -228,7 +235,7 @@ func clusterFSID(view *engine.View) string {
 			return s.Annotations[AnnotationFSID]
 		}
 	}
-	return fsidOf(view.Cluster)
+	return ids.FSID(view.Cluster)
 }
 
 // settleTime is how long after the last object of a new cluster was declared more of them may follow. The API tells times in

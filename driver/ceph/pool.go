@@ -30,6 +30,7 @@ type poolPlan struct {
 	// refusals say why it cannot be as it is declared, waits what it waits for; next is what helps where OSDs come.
 	refusals, waits objections
 	next            writes.Coming
+	unscaled        writes.Word // what its device class does to Ceph's autoscaler
 }
 
 // object is what the pool's commands are about.

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd/rbdtest"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -429,6 +431,62 @@ func TestPools_foreseen(t *testing.T) {
 		return slices.ContainsFunc(s.Plan.Commands, func(c engine.Command) bool { return c.Verb == verbPoolCreate })
 	}) {
 		t.Errorf("of a new cluster: open %v, %d steps", got.Open, len(got.Steps))
+	}
+}
+
+// TestPools_imagesLost: the plan that deletes a pool says how many images are lost with it, and the first few.
+func TestPools_imagesLost(t *testing.T) {
+	f := poolsOn(3, replicated("p", 3))
+	f.settle(t)
+	id := f.pool().Status.ID
+	f.ceph.Images = rbdtest.New(id)
+	images := rbd.In(f.ceph.Images, id)
+	for _, name := range []string{"e", "d", "c", "b", "a"} {
+		if err := images.Create(t.Context(), name, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := images.MoveToTrash(t.Context(), "e"); err != nil {
+		t.Fatal(err)
+	}
+	f.deletePool(api.DeletionWipe)
+	v, p, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "the Pool was deleted with deletionPolicy Wipe; it destroys 4 RBD images (a, b, c and 1 more), and 1 image (e) " +
+		"in the trash"
+	if shown := engine.Project(f.driver, v, f.now); len(p.Commands) != 1 || p.Commands[0].Reason != want ||
+		shown.Steps[0].Plan.Commands[0].Reason != want {
+		t.Errorf("%+v", p.Commands)
+	}
+}
+
+// A pool of a device class says that it has Ceph's autoscaler leave other pools alone, also in the plan that makes it.
+func TestPools_classOverlaps(t *testing.T) {
+	f := poolsOn(3, replicated("any", 3))
+	f.settle(t)
+	f.pools = append(f.pools, *replicated("fast", 3, func(p *api.Pool) { p.Spec.DeviceClass = "hdd" }))
+	said := func(p *engine.Plan) bool {
+		return slices.ContainsFunc(p.Decisions, func(d api.Decision) bool {
+			return d.Object == "pool/fast" && d.Verdict == api.VerdictSkip && d.Reason == api.ReasonNotScaled
+		})
+	}
+	v, _, err := f.observed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := engine.Project(f.driver, v, f.now); !said(shown.Last) {
+		t.Errorf("the plan does not say it: %v", decisions(shown.Last))
+	}
+	s := &f.pools[1].Status
+	if p := f.settle(t); !said(p) || s.State != api.ResourceOnline || s.Reason != api.ReasonNotScaled || s.Next == "" {
+		t.Errorf("%+v: %v", f.pools[1].Status, decisions(p))
+	}
+	f.pools[0].Spec.DeviceClass = "hdd"
+	f.ceph.MakePool("other", "mine", "host") // of no class, by hand
+	if p := f.settle(t); !said(p) {
+		t.Errorf("a pool that was made by hand overlaps still: %v", decisions(p))
 	}
 }
 

@@ -3,13 +3,15 @@ package ceph
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/images"
+	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -46,6 +48,8 @@ type PoolFacts struct {
 	// pool is to be deleted, and nil as long as the manager has not said it.
 	Usage map[string]PoolUsage
 	Busy  map[string]int64
+	// Images are the block images of pools that are to be deleted, by the numbers of the pools.
+	Images map[int64]rbd.Contents
 	// Unclean counts the placement groups that are not active+clean by the number of their pool and their state.
 	Unclean map[int64]map[string]int
 }
@@ -120,6 +124,7 @@ func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation)
 	for _, p := range pools {
 		if p.DeletionTimestamp != nil && p.Spec.DeletionPolicy == api.DeletionWipe {
 			c.fillBusy(ctx, o.PoolFacts)
+			o.PoolFacts.Images = images.Of(ctx, c.client, pools)
 			break
 		}
 	}
@@ -167,7 +172,7 @@ func (c *conn) fillUnclean(ctx context.Context, facts *PoolFacts) {
 	for _, pg := range dump.Stats {
 		number, _, _ := strings.Cut(pg.ID, ".")
 		pool, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || isClean(pg.State) {
+		if err != nil || placing.IsClean(pg.State) {
 			continue
 		}
 		if facts.Unclean[pool] == nil {
@@ -210,11 +215,4 @@ func (c *conn) askMgr(ctx context.Context, cmd command, into any) bool {
 	defer cancel()
 	out, err := c.client.Mgr(ctx, cmd, nil)
 	return err == nil && json.Unmarshal(out, into) == nil
-}
-
-// isClean says whether a state of placement groups is a good one. A scrub does not make a clean one less so; what it found does.
-func isClean(state string) bool {
-	words := strings.Split(state, "+")
-	has := func(word string) bool { return slices.Contains(words, word) }
-	return has("active") && has("clean") && !has("inconsistent") && !has("failed_repair") && !has("snaptrim_error")
 }

@@ -38,7 +38,7 @@ func (p *planner) putPools() {
 
 // tellPool says how a pool stands.
 func (p *planner) tellPool(x *poolPlan, s *api.PoolStatus) {
-	p.poolState(x).Put(&s.ResourceStatus)
+	p.poolState(x).Or(x.unscaled).Put(&s.ResourceStatus)
 	s.ID = x.id
 	if !p.poolsKnown() || x.have == nil || len(x.refusals) > 0 { // one that was refused is somebody else's
 		return

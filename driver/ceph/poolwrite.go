@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/images"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -292,7 +293,7 @@ func (p *planner) dropPool(x *poolPlan, s *api.PoolStatus) (gone bool) {
 	default:
 		s.Message = failure
 		p.poolCommand(x, api.ReasonDeleting, verbPoolDelete, api.RiskNone, x.byID(),
-			"the Pool was deleted with deletionPolicy Wipe")
+			"the Pool was deleted with deletionPolicy Wipe%s", images.Text(p.seen.PoolFacts.Images[x.have.ID]))
 		return false
 	}
 	s.Message = wait.Message

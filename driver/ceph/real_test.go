@@ -75,6 +75,7 @@ func (a *processes) step() {
 		case d.DeletionTimestamp != nil:
 			a.halt(d)
 			delete(a.w.daemons, name)
+			delete(a.pending, name)
 		case d.Spec.State == api.WantStopped:
 			a.halt(d)
 		case a.running[name] != nil && hasEnded(a.running[name]):
@@ -356,8 +357,10 @@ func (a *processes) checkLostMon(w *world) {
 	lost := &w.hosts[2]
 	a.powerOff("h3")
 	lost.Status.Conditions = []metav1.Condition{{
-		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Add(-monReplaceAfter)),
+		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Now(),
 	}}
+	w.cluster.Spec.Ceph.Mon.ReplaceAfter = &metav1.Duration{Duration: time.Second}
+	defer func() { w.cluster.Spec.Ceph.Mon.ReplaceAfter = nil }()
 	replaced := func(p *engine.Plan) bool {
 		return p.Status.Ceph != nil && slices.Equal(p.Status.Ceph.Quorum, []string{"a", "d", "e"}) && w.daemons["c-mon-c"].DeletionTimestamp != nil
 	}

@@ -59,6 +59,20 @@ func TestRealFilesystem(t *testing.T) {
 	w.filesystems[0].Spec.ActiveMDS, w.filesystems[0].Spec.SubvolumeGroups[0].Quota = 1, nil
 	a.until("one MDS is at work", 60*time.Second, func(p *engine.Plan) bool { return p.Done && !strings.Contains(w.filesystems[0].Status.Active, ",") })
 	filesystemBack(t, a, w, c)
+	filesystemKept(t, a, w, c)
+	w.deleteFilesystem()
+	gone := func(p *engine.Plan) bool { return len(w.filesystems) == 0 && p.Done }
+	a.until("the filesystem is gone", 30*time.Second, gone)
+	for _, prefix := range []string{"fs ls", "osd pool ls", "auth ls"} {
+		out, err := c.Mon(t.Context(), ask(prefix), nil)
+		if err != nil || strings.Contains(string(out), "home") || strings.Contains(string(out), "mds.") {
+			t.Errorf("%s: %s, %v", prefix, out, err)
+		}
+	}
+}
+
+// deleteFilesystem deletes the filesystem, which nobody has mounted.
+func (w *world) deleteFilesystem() {
 	now := metav1.Now()
 	w.filesystems[0].DeletionTimestamp = &now
 	for _, d := range w.daemons {
@@ -66,12 +80,27 @@ func TestRealFilesystem(t *testing.T) {
 			d.Status.Report = `{"mounts":[]}`
 		}
 	}
-	a.until("the filesystem is gone", 30*time.Second, func(p *engine.Plan) bool { return len(w.filesystems) == 0 && p.Done })
-	for _, prefix := range []string{"fs ls", "osd pool ls", "auth ls"} {
-		if out, err := c.Mon(t.Context(), ask(prefix), nil); err != nil || strings.Contains(string(out), "home") || strings.Contains(string(out), "mds.") {
-			t.Errorf("%s: %s, %v", prefix, out, err)
-		}
+}
+
+// filesystemKept deletes the Filesystem while Ceph keeps the filesystem, which leaves Ceph healthy, and
+// takes it up again.
+func filesystemKept(t *testing.T, a *processes, w *world, c rados.Client) {
+	t.Helper()
+	again := filesystemOf("home", func(f *api.Filesystem) { f.Spec = *w.filesystems[0].Spec.DeepCopy() })
+	w.filesystems[0].Spec.DeletionPolicy = api.DeletionRetain
+	w.deleteFilesystem()
+	gone := func(p *engine.Plan) bool { return len(w.filesystems) == 0 && p.Done }
+	a.until("the Filesystem is gone", 60*time.Second, gone)
+	out, err := c.Mon(t.Context(), ask("health"), nil)
+	if err != nil || strings.Contains(string(out), "MDS_") || strings.Contains(string(out), "FS_") {
+		t.Errorf("with a filesystem that is kept: %s, %v", out, err)
 	}
+	begun := time.Now()
+	w.filesystems = append(w.filesystems, again)
+	a.until("the filesystem is at work again", 60*time.Second, func(p *engine.Plan) bool {
+		return p.Done && w.filesystems[0].Status.State == api.ResourceOnline
+	})
+	t.Logf("a filesystem that was kept was at work again after %.1f s", time.Since(begun).Seconds())
 }
 
 // rankZero is the number of the process that has rank 0, which is another one after each start; 0 if none has it.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 )
 
 // In a cluster of which nothing is there, a fault in what is declared refuses everything, and says what to do.
@@ -40,12 +41,12 @@ func TestRefused(t *testing.T) {
 		{"an OSD of another cluster", api.ReasonDeviceUnavailable, func(w *world) {
 			d := w.device("wwn-20")
 			d.Availability, d.Reasons = api.DeviceUnavailable, []string{"it holds osd.3 of Ceph cluster x"}
-			d.Ceph = &api.DeviceCeph{FSID: "x", OSDUUID: osdUUID(worldUID, "h2", "wwn-20")}
+			d.Ceph = &api.DeviceCeph{FSID: "x", OSDUUID: ids.OSD(worldUID, "h2", "wwn-20")}
 		}, []string{"it holds osd.3 of Ceph cluster x"}},
 		{"another OSD of this cluster", api.ReasonDeviceUnavailable, func(w *world) {
 			d := w.device("wwn-20")
 			d.Availability = api.DeviceUnavailable
-			d.Ceph = &api.DeviceCeph{FSID: worldUID, OSDUUID: osdUUID(worldUID, "h1", "wwn-20")}
+			d.Ceph = &api.DeviceCeph{FSID: worldUID, OSDUUID: ids.OSD(worldUID, "h1", "wwn-20")}
 		}, []string{"it is not empty"}},
 		{"a device that is not there", api.ReasonDeviceUnavailable,
 			func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-99"} }, []string{"wwn-99", "h2"}},

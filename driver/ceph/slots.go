@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/drives"
@@ -23,12 +24,12 @@ func (p *planner) partitionOf(at drives.Place, part drives.Part) string {
 	if part == drives.Data {
 		return at.ID
 	}
-	return partitionID(osdUUID(p.fsid, at.Host, at.ID), string(part))
+	return partitionID(ids.OSD(p.fsid, at.Host, at.ID), string(part))
 }
 
 // shareOf is the identity of one of the partitions that a disk is divided into for several OSDs.
 func (p *planner) shareOf(disk drives.Place, number int) string {
-	return partitionID(osdUUID(p.fsid, disk.Host, disk.ID), fmt.Sprintf("%s %d", drives.Data, number))
+	return partitionID(ids.OSD(p.fsid, disk.Host, disk.ID), fmt.Sprintf("%s %d", drives.Data, number))
 }
 
 func partitionID(of, name string) string {

@@ -274,6 +274,32 @@ func TestNFS_refused(t *testing.T) {
 	w.wants("e", api.ResourceOnline, "", "c-nfs-n1")
 }
 
+// An export of a directory that is not there names the directory, also while the server reads its
+// configuration again, and serves it when it is there.
+func TestNFS_directoryMissing(t *testing.T) {
+	w := newNFSWorld(t)
+	w.export("all", "v")
+	w.settle()
+	w.broken = "/e"
+	w.export("e", "v").Spec.Path = "/not/there"
+	w.settle()
+	for range 3 {
+		w.wants("e", api.ResourceCreating, "directory /not/there does not exist in volume v", "c-nfs-n1")
+		if s := w.exports["e"].Status; s.Reason != api.ReasonNotServed || s.Next == "" {
+			t.Errorf("%+v", s)
+		}
+		delete(w.loaded, "c-nfs-n1") // it reads its configuration again
+		w.agents()
+		w.round()
+	}
+	w.broken = ""
+	w.settle()
+	w.wants("e", api.ResourceOnline, "", "c-nfs-n1")
+	if s := w.exports["e"].Status; s.Reason != "" || s.Next != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
 // What the server leaves out because it could not reach it is asked for again.
 func TestNFS_notServed(t *testing.T) {
 	w := newNFSWorld(t)

@@ -129,6 +129,9 @@ func (s *Server) none() bool {
 func (s *Server) judge(e *api.NFSExport, x *export, st *api.ResourceStatus) {
 	st.Reason, st.Next = "", ""
 	if st.State, st.Message = s.serves(e, x); st.State != api.ResourceOnline {
+		if s.cannotOpen(e, x) {
+			st.Reason, st.Next = api.ReasonNotServed, nextUnopened
+		}
 		return
 	}
 	if is := s.storage.State(e); is.Message != "" {
@@ -160,6 +163,8 @@ func (s *Server) serves(e *api.NFSExport, x *export) (api.ResourceState, string)
 		return down, "the NFS server is made on node " + s.At.Node
 	case d.Status.State != api.DaemonRunning:
 		return down, fmt.Sprintf("the NFS server on node %s is %s: %s", s.At.Node, cmp.Or(d.Status.State, api.DaemonPending), cmp.Or(d.Status.Message, "it is being made"))
+	case s.cannotOpen(e, x):
+		return down, s.unopened(e)
 	case !s.settled():
 		return s.unsettled(e, down)
 	case s.report.Exports[e.PseudoOf()] != "":

@@ -63,6 +63,9 @@ type Report struct {
 	Exports map[string]string `json:"exports,omitempty"`
 }
 
+// NotExported is what a report says of a path that the server leaves out.
+const NotExported = "the server does not export it"
+
 // Parse reads a report; nil where there is none.
 func Parse(text string) (*Report, error) {
 	if text == "" {

@@ -88,7 +88,10 @@ func TestMoved_silence(t *testing.T) {
 // something else moved.
 func TestMoved_elsewhere(t *testing.T) {
 	made, of := plans.Basis{}, plans.Facts{UID: "1", Fields: map[string]string{"a": "1"}}
-	made["pool/default/x"], made["storagecluster/default/ceph"], made["daemons of storagecluster/default/ceph"] = of, of, of
+	const cluster = "storagecluster/default/ceph"
+	for _, object := range []string{"pool/default/x", cluster, "daemons of " + cluster} {
+		made[object] = of
+	}
 	var spec api.PlanProposal
 	made.Store(&spec)
 	witness := func(object string) plans.Witness { return plans.Witness{Gone: object == "pool/default/x"} }
@@ -96,7 +99,8 @@ func TestMoved_elsewhere(t *testing.T) {
 		t.Errorf("another plan deleted it (-want +got):\n%s", diff)
 	}
 	pool := plans.Basis{"pool/default/x": of}
-	if moved := pool.Moved(&spec, witness); len(moved) != 2 || !strings.HasPrefix(moved[1], "storagecluster/default/ceph mattered") {
+	moved := pool.Moved(&spec, witness)
+	if len(moved) != 2 || !strings.HasPrefix(moved[1], cluster+" mattered") {
 		t.Errorf("only the pool matters now, and it is said that %q", moved)
 	}
 }

@@ -77,15 +77,15 @@ const optionsYAML = `    recovery: Fast
     scrub: {beginHour: 22, endHour: 6, minInterval: 24h, maxInterval: 168h}
     config:
       mon: {mon_osd_nearfull_ratio: .8, mon_cluster_log_to_file: "0"}
-      osd: {osd_max_scrubs: 2, osd_recovery_max_active: "4", debug_osd: 1/5, osd_heartbeat_grace: "25", osd_scrub_load_threshold: .50}
+      osd: {osd_max_scrubs: 2, osd_recovery_max_active: "4", debug_osd: 1/5, osd_scrub_load_threshold: .50}
       osd.1: {osd_op_history_size: "21", bluestore_compression_min_blob_size_hdd: 16K}
       mds: {mds_cache_memory_limit: 1G, mds_session_blocklist_on_timeout: True}
       mgr: {mgr/balancer/active: "true", mgr_stats_period: "1"}
       client: {rbd_cache: "False", rgw_lc_debug_interval: "-1", client_mount_timeout: 5m}
 `
 
-// TestEmptyPlan declares every kind of a Ceph cluster in several forms. Once all of it is there the plan of it is empty, and
-// no orchestration asks Ceph for anything.
+// TestEmptyPlan declares every kind of a Ceph cluster in several forms. Once all of it is there the plan
+// of it is empty, and no orchestration asks Ceph for anything.
 func TestEmptyPlan(t *testing.T) {
 	begin(t)
 	b := newBed(t, 3, 1)
@@ -94,9 +94,12 @@ func TestEmptyPlan(t *testing.T) {
 	for _, twice := range []string{"mgr_stats_period", "osd_recovery_sleep", "osd_recovery_sleep_hdd"} {
 		delete(wanted.Config, twice)
 	}
+	wanted.Config["osd_pool_default_pg_autoscale_mode"] = "off" // it would go on for minutes, and is Ceph's own
+	wanted.Config["mon_max_pg_per_osd"] = "500"
 	manifest := strings.Replace(wanted.YAML(), "    config:\n", optionsYAML, 1) + everyKindYAML +
 		poolYAML("plain") +
-		poolYAML("quick", "replicated: {size: 2, minSize: 1}", "failureDomain: osd", "quota: {maxBytes: 1536Mi, maxObjects: 5000}") +
+		poolYAML("quick", "replicated: {size: 2, minSize: 1}", "failureDomain: osd",
+			"quota: {maxBytes: 1536Mi, maxObjects: 5000}") +
 		poolYAML("chunks", "erasureCoded: {dataChunks: 2, codingChunks: 1}", "quota: {maxBytes: 1G}") +
 		poolYAML("custom", "application: my-app", "compression: {mode: none}")
 	b.mustApply(manifest)
@@ -105,11 +108,16 @@ func TestEmptyPlan(t *testing.T) {
 	class := strings.TrimSpace(b.run("ceph", "shell", "--", "ceph", "osd", "crush", "get-device-class", "osd.0"))
 	b.mustApply(poolYAML("classed", "deviceClass: "+class))
 	b.staysEmpty(manifest + poolYAML("classed", "deviceClass: "+class))
+	b.tells("pool-class-overlaps", "web", "classed", ".mgr", "device_health_metrics", "RULE",
+		strings.TrimSpace(b.run("ceph", "shell", "--", "bash", "-c",
+			"ceph osd pool get classed crush_rule -f plain | sed 's/.*: //'")))
 }
 
 // everythingReady says which resource is not Online.
 func (b *bed) everythingReady() error {
-	for _, kind := range []string{"pools", "filesystems", "nfsexports", "objectstores", "objectstoreusers", "clients", "rbdmirrors"} {
+	for _, kind := range []string{
+		"pools", "filesystems", "nfsexports", "objectstores", "objectstoreusers", "clients", "rbdmirrors",
+	} {
 		all, err := listFrom[struct {
 			Metadata struct{ Name string }
 			Status   api.ResourceStatus
@@ -133,8 +141,8 @@ func cmpErr(err, other error) error {
 	return other
 }
 
-// staysEmpty waits until the plan of a manifest is empty, and has ten orchestrations begin: none asks Ceph for anything,
-// changes a Daemon, or is told in an event, and the plan is as empty as before.
+// staysEmpty waits until the plan of a manifest is empty, and has ten orchestrations begin: none asks
+// Ceph for anything, changes a Daemon, or is told in an event, and the plan is as empty as before.
 func (b *bed) staysEmpty(manifest string) {
 	b.Helper()
 	b.await("the plan to be empty", func() error { return b.planIsEmpty(manifest) })
@@ -188,14 +196,15 @@ func (b *bed) awaitOrchestrations(count int) {
 }
 
 // changing finds the commands that change something, in what Ceph writes of each command.
-var changing = regexp.MustCompile(`"prefix": ?"([^"]*\b(?:create|resize|set|set-quota|add|rm|remove|new|import|enable|disable|` +
-	`rename|delete|fail|apply|schedule add|reweight|evict)\b[^"]*)".*dispatch`)
+var changing = regexp.MustCompile(`"prefix": ?"([^"]*\b(?:create|resize|set|set-quota|add|rm|remove|new|` +
+	`import|enable|disable|rename|delete|fail|apply|schedule add|reweight|evict)\b[^"]*)".*dispatch`)
 
 // askedOfCeph are the commands of Holdfast that change something, by the log that Ceph keeps of commands.
 func (b *bed) askedOfCeph() []string {
 	b.Helper()
 	var entries []struct{ Stamp, Message string }
-	if err := json.Unmarshal([]byte(b.ceph("log", "last", "10000", "debug", "audit", "-f", "json")), &entries); err != nil {
+	log := b.ceph("log", "last", "10000", "debug", "audit", "-f", "json")
+	if err := json.Unmarshal([]byte(log), &entries); err != nil {
 		b.Fatal(err)
 	}
 	var asked []string
@@ -203,6 +212,9 @@ func (b *bed) askedOfCeph() []string {
 		if changing.MatchString(e.Message) {
 			asked = append(asked, e.Stamp+" "+e.Message)
 		}
+	}
+	if len(asked) == 0 {
+		b.Fatalf("Ceph has logged no command: %.500s", log)
 	}
 	return slices.Clip(asked)
 }

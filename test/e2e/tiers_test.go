@@ -56,6 +56,7 @@ var tests = map[string]struct {
 
 	// Rare and long scenarios, virtual machines, and failures on top of failures.
 	"TestFilesystemServes":   {full, 120},
+	"TestFilesystemKept":     {full, 120},
 	"TestLaptop":             {full, 50},
 	"TestAdoptLVM":           {full, 350},
 	"TestCephByHand":         {full, 120},

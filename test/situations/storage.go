@@ -4,6 +4,7 @@ import api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 
 const (
 	noWrites  = "e2e TestNoWrites"
+	emptyPlan = "e2e TestEmptyPlan"
 	poolUnit  = "driver/ceph/writes TestJudgePool"
 	lackUnit  = "driver/ceph/writes TestJudgePool_missing"
 	fsUnit    = "driver/ceph/writes TestJudgeFS"
@@ -54,6 +55,9 @@ var storage = slicesOf(
 		api.ReasonDependencyNotReady, "holdfast why node/n9", noWrites, "driver/ceph/writes TestComing"},
 	row{"pool", "pool-maintenance", "A new pool waits for OSDs whose host is in maintenance.", "why pool/web",
 		api.ReasonHostNotActive, "holdfast host maintenance exit h3", "", "driver/ceph/writes TestComing"},
+	row{"pool", "pool-class-overlaps", "A pool of a device class has Ceph's autoscaler leave pools of any class alone.",
+		"why pool/web", api.ReasonNotScaled, "holdfast ceph osd pool set .mgr crush_rule RULE", emptyPlan,
+		"driver/ceph TestPools_classOverlaps"},
 	row{"pool", "pool-id", "Ceph names a pool by its id.", "why pool/7",
 		api.ReasonQuotaReached, "raise spec.quota", "", namesUnit},
 

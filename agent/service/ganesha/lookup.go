@@ -9,6 +9,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/holdfast-storage/holdfast/internal/ganesha"
 )
 
 // Numbers of ONC RPC (RFC 5531) and of NFSv4 (RFC 7530).
@@ -22,14 +24,37 @@ const (
 	opPutRootFH  = 24
 	statusNoEnt  = 2
 	statusAccess = 13
+	statusDelay  = 10008
 	lastFragment = 1 << 31
 	maxReply     = 64 << 10
 )
 
-var errDeaf = errors.New("the server does not listen yet")
+var (
+	errDeaf = errors.New("the server does not listen yet")
+	// errBusy is said while the server reads its configuration, of exports that it serves, too.
+	errBusy = errors.New("the server is busy with it")
+)
 
-// lookup asks an NFS server whether it serves a path: it goes there from the root, as a client does who mounts it.
+// lookupPause is how long a client waits that is told to try again later (RFC 7530, NFS4ERR_DELAY).
+const lookupPause = 200 * time.Millisecond
+
+// lookup asks an NFS server whether it serves a path, and again while the server is busy.
 func lookup(ctx context.Context, address, path string) error {
+	for {
+		err := lookupOnce(ctx, address, path)
+		if !errors.Is(err, errBusy) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(lookupPause):
+		}
+	}
+}
+
+// lookupOnce goes to a path from the root, as a client does who mounts it.
+func lookupOnce(ctx context.Context, address, path string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return errDeaf
@@ -111,7 +136,9 @@ func statusOf(reply []byte) error {
 	case 0:
 		return nil
 	case statusNoEnt:
-		return errors.New("the server does not export it")
+		return errors.New(ganesha.NotExported)
+	case statusDelay:
+		return errBusy
 	case statusAccess:
 		return errors.New("the server lets nobody look at it")
 	default:

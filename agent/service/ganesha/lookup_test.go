@@ -50,6 +50,33 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// TestLookup_busy: a server that is busy, as while it reads its configuration, is asked again.
+func TestLookup_busy(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer l.Close()
+		for _, status := range []uint32{statusDelay, statusDelay, 0} {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := readRecord(conn); err == nil {
+				reply := words(7, 1, 0, 0, 0, 0, status)
+				_, _ = conn.Write(append(words(lastFragment|uint32(len(reply))), reply...))
+			}
+			conn.Close()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := lookup(ctx, l.Addr().String(), "/a"); err != nil {
+		t.Errorf("it serves the path, and is said to be: %v", err)
+	}
+}
+
 // answerOnce listens for one call, and answers it; with nothing, it hangs up.
 func answerOnce(t *testing.T, reply []byte) (<-chan []byte, string) {
 	t.Helper()

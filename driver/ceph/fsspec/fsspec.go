@@ -93,8 +93,8 @@ func Noted(metadata int64, data []int64, nameOf func(int64) string) (all []api.F
 	return all
 }
 
-// GroupsMade are the subvolume groups of a file system that were made, each with its quota, by what was recorded. It is
-// empty for a file system that has yet to be made.
+// GroupsMade are the subvolume groups of a file system that were made, each with its quota, by what
+// was recorded. It is empty for a file system that has yet to be made.
 func GroupsMade(resources []api.Resource, name string) map[string]int64 {
 	made := map[string]int64{}
 	for _, f := range engine.OfKind[*api.Filesystem](resources) {

@@ -11,12 +11,14 @@ import (
 type Absence struct {
 	// Asked is set where Ceph has a quorum to ask.
 	Asked bool
-	// Out is set while the mon is not in the quorum, and Unreported while the agent of its host is disconnected.
+	// Out is set while the mon is not in the quorum, and Unreported while the agent of its host is
+	// disconnected.
 	Out, Unreported bool
 }
 
-// Note records on a mon that is wanted since when it is away without a break: out of the quorum, on a host whose agent is
-// disconnected. What Ceph cannot be asked for stays as it was recorded. have is the mon's Daemon; nil for a new one.
+// Note records on a mon that is wanted since when it is away without a break: out of the quorum, on a
+// host whose agent is disconnected. While Ceph cannot be asked, the record stays. have is the mon's
+// Daemon; nil for a new one.
 func (a Absence) Note(want, have *api.Daemon, now time.Time) {
 	since := ""
 	if have != nil {

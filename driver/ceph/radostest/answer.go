@@ -54,6 +54,14 @@ func (k client) Mon(ctx context.Context, command any, input []byte) ([]byte, err
 	return json.Marshal(answer)
 }
 
+// RBD answers as librbd does, where the cluster has images.
+func (k client) RBD(ctx context.Context, command any) ([]byte, error) {
+	if k.c.Images == nil {
+		return nil, fmt.Errorf("%w: no librbd", rados.ErrNoAnswer)
+	}
+	return k.c.Images.RBD(ctx, command)
+}
+
 // Mgr answers at once, also when there is no manager; a real client waits for one until its deadline.
 func (k client) Mgr(ctx context.Context, command any, _ []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {

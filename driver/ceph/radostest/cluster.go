@@ -14,10 +14,14 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/cephx"
 	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados/rbd/rbdtest"
 )
 
 // Cluster is a Ceph cluster in memory. It is safe for concurrent use.
 type Cluster struct {
+	// Images answers what is asked of librbd; nil where there is none.
+	Images *rbdtest.Images
+
 	mu       sync.Mutex
 	fsid     string
 	mons     []string // the monmap

@@ -202,6 +202,10 @@ func (c *Cluster) fsAnswer(prefix string, cmd map[string]any) (errno syscall.Err
 	}
 	switch prefix {
 	case "fs set":
+		if cmd["var"] == "down" {
+			fs.options["max_mds"] = 0
+			break
+		}
 		fs.options[fmt.Sprint(cmd["var"])], _ = strconv.Atoi(fmt.Sprint(cmd["val"]))
 	case "fs fail":
 		fs.options["max_mds"], fs.ranks = 0, map[int]string{}

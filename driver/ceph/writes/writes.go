@@ -20,6 +20,19 @@ type Word struct {
 // well is without a cause.
 var well = Word{State: api.ResourceOnline}
 
+// Note is what is said of something that serves.
+func Note(reason api.Reason, text, next string) Word {
+	return Word{State: api.ResourceOnline, Reason: reason, Text: text, Next: next}
+}
+
+// Or is what else there is to say where all is well.
+func (w Word) Or(other Word) Word {
+	if w == well && other.Reason != "" {
+		return other
+	}
+	return w
+}
+
 // Put writes the word into a resource's status.
 func (w Word) Put(s *api.ResourceStatus) {
 	s.State, s.Reason, s.Message, s.Next = w.State, w.Reason, w.Text, words.Cut(w.Next, maxNext)

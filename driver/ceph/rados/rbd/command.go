@@ -19,6 +19,7 @@ const (
 	remove         = "rbd remove"
 	moveToTrash    = "rbd trash move"
 	listTrash      = "rbd trash list"
+	listContents   = "rbd contents"
 	listWatchers   = "rbd watchers"
 	listSnapshots  = "rbd snapshots"
 	getMetadata    = "rbd metadata get"

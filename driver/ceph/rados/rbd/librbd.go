@@ -25,6 +25,9 @@ type Library struct {
 	trashList func(io uintptr, entries *trashEntry, n *uintptr) int32
 	trashFree func(entries *trashEntry, n uintptr)
 
+	list     func(io uintptr, entries *imageEntry, n *uintptr) int32
+	listFree func(entries *imageEntry, n uintptr)
+
 	open      func(io uintptr, name string, image *uintptr, snapshot *byte) int32
 	openToAsk func(io uintptr, name string, image *uintptr, snapshot *byte) int32
 	close     func(image uintptr) int32
@@ -48,6 +51,7 @@ type (
 		_        int32    // what moved it there
 		_        [2]int64 // since when, and how long it is kept
 	}
+	imageEntry   struct{ id, name *byte }
 	watcherEntry struct {
 		address *byte
 		id      int64
@@ -85,22 +89,25 @@ func (l *Library) functions() map[string]any {
 
 		"rbd_image_options_set_uint64": &l.optionsSet,
 
-		"rbd_create4":               &l.create,
-		"rbd_remove":                &l.remove,
-		"rbd_trash_move":            &l.trashMove,
-		"rbd_trash_list":            &l.trashList,
-		"rbd_trash_list_cleanup":    &l.trashFree,
-		"rbd_open":                  &l.open,
-		"rbd_open_read_only":        &l.openToAsk,
-		"rbd_close":                 &l.close,
-		"rbd_get_size":              &l.size,
-		"rbd_resize2":               &l.resize,
-		"rbd_watchers_list":         &l.watchers,
-		"rbd_watchers_list_cleanup": &l.watchersFree,
-		"rbd_snap_list":             &l.snapshots,
-		"rbd_snap_list_end":         &l.snapshotsEnd,
-		"rbd_metadata_get":          &l.metaGet,
-		"rbd_metadata_set":          &l.metaSet,
-		"rbd_metadata_remove":       &l.metaRemove,
+		"rbd_create4":                 &l.create,
+		"rbd_remove":                  &l.remove,
+		"rbd_trash_move":              &l.trashMove,
+		"rbd_trash_list":              &l.trashList,
+		"rbd_trash_list_cleanup":      &l.trashFree,
+		"rbd_list2":                   &l.list,
+		"rbd_open":                    &l.open,
+		"rbd_open_read_only":          &l.openToAsk,
+		"rbd_close":                   &l.close,
+		"rbd_get_size":                &l.size,
+		"rbd_resize2":                 &l.resize,
+		"rbd_watchers_list":           &l.watchers,
+		"rbd_watchers_list_cleanup":   &l.watchersFree,
+		"rbd_snap_list":               &l.snapshots,
+		"rbd_snap_list_end":           &l.snapshotsEnd,
+		"rbd_image_spec_list_cleanup": &l.listFree,
+
+		"rbd_metadata_get":    &l.metaGet,
+		"rbd_metadata_set":    &l.metaSet,
+		"rbd_metadata_remove": &l.metaRemove,
 	}
 }

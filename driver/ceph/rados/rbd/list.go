@@ -13,7 +13,7 @@ const mostText = 1 << 16
 // (ERANGE).
 const roomAtFirst = 16
 
-func (l *Library) trash(io uintptr) (any, syscall.Errno) {
+func (l *Library) trash(io uintptr) ([]Trashed, syscall.Errno) {
 	for room := uintptr(roomAtFirst); ; {
 		entries, n := make([]trashEntry, room), room
 		errno := errnoOf(l.trashList(io, &entries[0], &n))

@@ -68,6 +68,13 @@ func suite(t *testing.T, asker rbd.Asker, number, none int64) {
 		t.Errorf("trash: got %v, %v", trash, err)
 	}
 	wants("create another", p.Create(ctx, "a", 8*mib), 0)
+	for _, name := range []string{"d", "c", "b"} {
+		wants("create more", p.Create(ctx, name, mib), 0)
+	}
+	want := rbd.Contents{Images: 4, Names: []string{"a", "b", "c"}, Trashed: 1, TrashedNames: []string{"a"}}
+	if got, err := p.Contents(ctx); err != nil || !cmp.Equal(want, got) {
+		t.Errorf("contents: got %+v, %v", got, err)
+	}
 	wants("remove", p.Remove(ctx, "a"), 0)
 	wants("remove again", p.Remove(ctx, "a"), syscall.ENOENT)
 }

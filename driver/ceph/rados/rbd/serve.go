@@ -51,6 +51,8 @@ func (l *Library) inPool(io uintptr, c command) (any, syscall.Errno) {
 		return nil, errnoOf(l.trashMove(io, c.Image, byUser, 0))
 	case listTrash:
 		return l.trash(io)
+	case listContents:
+		return l.contents(io)
 	}
 	open := l.openToAsk // it does not become a watcher
 	if c.Prefix == resize || c.Prefix == setMetadata || c.Prefix == removeMetadata {

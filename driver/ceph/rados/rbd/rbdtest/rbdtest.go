@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -126,6 +128,12 @@ func (all *Images) inPool(p *pool, c command) (any, error) {
 	switch {
 	case c.Prefix == "rbd trash list":
 		return p.trash, nil
+	case c.Prefix == "rbd contents":
+		var trashed []string
+		for _, t := range p.trash {
+			trashed = append(trashed, t.Name)
+		}
+		return rbd.ContentsOf(slices.Collect(maps.Keys(p.images)), trashed), nil
 	case c.Prefix == "rbd create" && i != nil:
 		return nil, syscall.EEXIST
 	case c.Prefix == "rbd create":
