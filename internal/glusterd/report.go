@@ -117,6 +117,8 @@ type Volume struct {
 	// Bricks are in glusterd's order: each SetSize of them that follow each other are one set.
 	Bricks  []Brick           `json:"bricks,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
+	// HealersDown are the nodes, by address, whose self-heal daemon does not run; "localhost" is the one that reports.
+	HealersDown []string `json:"healersDown,omitempty"`
 	// Refused are options that GlusterFS did not take when they were set the last time, sorted by name.
 	Refused []RefusedOption `json:"refused,omitempty"`
 	// Task is the rebalance or remove-brick that glusterd remembers, or nil.
