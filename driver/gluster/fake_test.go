@@ -333,7 +333,8 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 	return nil
 }
 
-// fullNames are the options that the fake knows by a short name, and badValue is one that it takes of none.
+// fullNames are the options that the fake knows by a short name, and badValue is one that it takes
+// of none.
 var fullNames = map[string]string{"ping-timeout": "network.ping-timeout", "shard": "features.shard"}
 
 const badValue = "bad"

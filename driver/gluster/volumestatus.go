@@ -127,10 +127,11 @@ func (p *planner) writeVolume(v *volume) {
 	p.plan.PutResource(v.declared, next)
 }
 
-// causeOf is why a volume is Degraded or Offline, and what to do, where the pool says that. What was removed outside Holdfast has a
-// message of its own.
+// causeOf is why a volume is Degraded or Offline, and what to do, where the pool says that. What
+// was removed outside Holdfast has a message of its own.
 func causeOf(p *planner, v *volume) (api.Reason, string) {
-	if v.lost != "" || v.pool == nil || v.pool.State != glusterd.VolumeStarted || len(v.removed) > 0 || p.speaker == nil {
+	if v.lost != "" || v.pool == nil || v.pool.State != glusterd.VolumeStarted || len(v.removed) > 0 ||
+		p.speaker == nil {
 		return "", ""
 	}
 	return cause.Of(&cause.Volume{
@@ -257,5 +258,6 @@ func splitText(v *volume) string {
 	}
 	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. Look at the copies below the paths of the bricks, and choose: "+
 		"'%s', the node with the right copy (%s), or latest-mtime, or bigger-file. "+
-		"Of a directory, name the files in it that cannot be read", words.Few(v.status.SplitBrains), resolveText(v), words.Few(resolve.Copies(&api.Volume{Status: v.status})))
+		"Of a directory, name the files in it that cannot be read", words.Few(v.status.SplitBrains), resolveText(v),
+		words.Few(resolve.Copies(&api.Volume{Status: v.status})))
 }

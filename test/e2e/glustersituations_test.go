@@ -13,8 +13,9 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// TestGlusterSituations stages on the real GlusterFS what goes wrong with its volumes and nodes, and asks why. Servers
-// are on three hosts, and the pool on others, so that half of the pool can be off.
+// TestGlusterSituations stages on the real GlusterFS what goes wrong with its volumes and nodes,
+// and asks why. Servers are on three hosts, and the pool on others, so that half of the pool can be
+// off.
 func TestGlusterSituations(t *testing.T) {
 	begin(t)
 	b := glusterBed(t, 6)
@@ -28,8 +29,10 @@ func TestGlusterSituations(t *testing.T) {
 		name string
 		do   func(*bed)
 	}{
-		{"options", glusterOptionNames}, {"wrong options", glusterWrongOptions}, {"a closed node", func(b *bed) { glusterClosed(b, pool) }},
-		{"a device grows", glusterGrows}, {"a brick hangs", glusterBrickHangs}, {"no self-heal daemon", glusterHealerDown},
+		{"options", glusterOptionNames}, {"wrong options", glusterWrongOptions}, {"a closed node",
+			func(b *bed) { glusterClosed(b, pool) }},
+		{"a device grows", glusterGrows}, {"a brick hangs", glusterBrickHangs}, {"no self-heal daemon",
+			glusterHealerDown},
 		{"a brick is gone", glusterBrickGone}, {"nodes are off", glusterNodesOff},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(&bed{t, b.Home}) }) {
@@ -89,7 +92,8 @@ func glusterGrows(b *bed) {
 	})
 }
 
-// glusterOptionNames sets options by group and short name, and takes them out again: in the end the plan of what is there is empty.
+// glusterOptionNames sets options by group and short name, and takes them out again: in the end the
+// plan of what is there is empty.
 func glusterOptionNames(b *bed) {
 	option := func(name string) string {
 		out, err := b.Lab.Host(4).Try(b.Context(), "gluster", "volume", "info", "data")
@@ -109,7 +113,8 @@ func glusterOptionNames(b *bed) {
 	} {
 		glusterApply(b, 0, glusterOptions(tt.options))
 		b.awaitPool("the options "+tt.options, func() error {
-			if timeout, shard := option("network.ping-timeout"), option("features.shard"); timeout != tt.timeout || shard != tt.shard {
+			if timeout, shard := option("network.ping-timeout"), option("features.shard"); timeout != tt.timeout ||
+				shard != tt.shard {
 				return fmt.Errorf("ping-timeout is %q, shard %q", timeout, shard)
 			}
 			return nil

@@ -53,8 +53,8 @@ func (Glusterd) ConfigureDevices(ctx context.Context, l *service.Local) error {
 	return errors.Join(append(errs, forgetNotes(l, table))...)
 }
 
-// DevicesKept says whether the file systems of the daemon's devices are still mounted, and as large as the devices: somebody may
-// have unmounted one, or made a device larger.
+// DevicesKept says whether the file systems of the daemon's devices are still mounted, and as large
+// as the devices: somebody may have unmounted one, or made a device larger.
 func (Glusterd) DevicesKept(l *service.Local) bool {
 	return !slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool {
 		mount := mountPoint(l, d.Name)

@@ -428,7 +428,8 @@ func TestDestroy(t *testing.T) {
 	}
 }
 
-// TestConfigureDevices_grows: a device that somebody made larger is noticed, and its file system grown while it serves.
+// TestConfigureDevices_grows: a device that somebody made larger is noticed, and its file system
+// grown while it serves.
 func TestConfigureDevices_grows(t *testing.T) {
 	path := loopDevice(t)
 	l := newLocal(t, api.DeletionRetain)

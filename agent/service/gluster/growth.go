@@ -15,10 +15,12 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service/tool"
 )
 
-// worthGrowing is how much larger than its file system a device has to be: XFS leaves a rest that is too small unused.
+// worthGrowing is how much larger than its file system a device has to be: XFS leaves a rest that
+// is too small unused.
 const worthGrowing = 16 << 20
 
-// geometryRequest is XFS_IOC_FSGEOMETRY_V1, and geometry the head of its answer (Linux, fs/xfs/libxfs/xfs_fs.h).
+// geometryRequest is XFS_IOC_FSGEOMETRY_V1, and geometry the head of its answer (Linux,
+// fs/xfs/libxfs/xfs_fs.h).
 const geometryRequest = 0x80705864
 
 type geometry struct {

@@ -1,4 +1,5 @@
-// Package cause says why a volume of GlusterFS does not serve, or serves less than it should, and what to do. It is pure.
+// Package cause says why a volume of GlusterFS does not serve, or serves less than it should, and
+// what to do. It is pure.
 package cause
 
 import (
@@ -30,7 +31,8 @@ func Of(v *Volume) (api.Reason, string) {
 	case pool.Silent:
 		return api.ReasonNotAnswering, "wait: the agent of a node asks again; if it stays so, run 'holdfast status'"
 	case v.short() && v.quorumLost() != "":
-		return api.ReasonQuorumLost, "bring back more than half of the nodes of the pool, without which all of them end their " +
+		return api.ReasonQuorumLost, "bring back more than half of the nodes of the pool, without which all of " +
+			"them end their " +
 			"bricks (cluster.server-quorum-type): " + v.quorumLost()
 	case v.short():
 		return api.ReasonDataUnavailable, "bring back bricks of the set: " + v.ask(down)
@@ -49,7 +51,8 @@ func (v *Volume) unhealed() (api.Reason, string) {
 	for i := range v.Pool.Bricks {
 		b := &v.Pool.Bricks[i]
 		if v.Pool.SetSize() > 1 && b.Heal == nil {
-			return api.ReasonDaemonHangs, fmt.Sprintf("free space on its device; if there is enough, end the process of brick %s "+
+			return api.ReasonDaemonHangs, fmt.Sprintf("free space on its device; if there is enough, end the "+
+				"process of brick %s "+
 				"on its node: the leader has it started again", b.Name())
 		}
 	}
@@ -58,7 +61,8 @@ func (v *Volume) unhealed() (api.Reason, string) {
 	}
 	for _, b := range v.Pool.Bricks {
 		if b.Heal != nil && b.Heal.Pending > 0 {
-			return api.ReasonDataNotClean, "wait: the copies are healed by themselves; 'holdfast get volumes' shows how many entries are left"
+			return api.ReasonDataNotClean, "wait: the copies are healed by themselves; 'holdfast get volumes' " +
+				"shows how many entries are left"
 		}
 	}
 	return "", ""
@@ -66,7 +70,8 @@ func (v *Volume) unhealed() (api.Reason, string) {
 
 // short says whether a set has fewer bricks that serve than clients need.
 func (v *Volume) short() bool {
-	return slices.ContainsFunc(v.Pool.Sets(), func(set []glusterd.Brick) bool { return sets.Online(set) < sets.Needed(v.Pool) })
+	return slices.ContainsFunc(v.Pool.Sets(),
+		func(set []glusterd.Brick) bool { return sets.Online(set) < sets.Needed(v.Pool) })
 }
 
 // down is a brick in the first of these states that one is in.
@@ -89,8 +94,8 @@ func (v *Volume) ask(b *glusterd.Brick) string {
 	return "run 'holdfast status'"
 }
 
-// quorumLost is what to run where half of the nodes or more are away, and the volume has its bricks end then; empty
-// otherwise.
+// quorumLost is what to run where half of the nodes or more are away, and the volume has its bricks
+// end then; empty otherwise.
 func (v *Volume) quorumLost() string {
 	if v.Pool.Options["cluster.server-quorum-type"] != "server" {
 		return ""

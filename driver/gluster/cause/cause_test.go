@@ -35,10 +35,13 @@ func TestOf(t *testing.T) {
 		reason api.Reason
 		next   string
 	}{
-		"all is well":     {three(online, online, online), func(*Volume) {}, "", ""},
-		"a brick is down": {three(online, offline, online), func(*Volume) {}, api.ReasonBricksOffline, "holdfast why glusterd.n2"},
-		"a node is away":  {three(online, online, unknown), func(*Volume) {}, api.ReasonBricksOffline, "holdfast why glusterd.n3"},
-		"too few bricks":  {three(online, offline, unknown), func(*Volume) {}, api.ReasonDataUnavailable, "holdfast why glusterd.n2"},
+		"all is well": {three(online, online, online), func(*Volume) {}, "", ""},
+		"a brick is down": {three(online, offline, online), func(*Volume) {}, api.ReasonBricksOffline,
+			"holdfast why glusterd.n2"},
+		"a node is away": {three(online, online, unknown), func(*Volume) {}, api.ReasonBricksOffline,
+			"holdfast why glusterd.n3"},
+		"too few bricks": {three(online, offline, unknown), func(*Volume) {}, api.ReasonDataUnavailable,
+			"holdfast why glusterd.n2"},
 		"the pool has no quorum": {three(offline, unknown, unknown), func(v *Volume) {
 			v.Pool.Options["cluster.server-quorum-type"] = "server"
 			v.Peers = []glusterd.Peer{{Address: "10.0.0.2"}, {Address: "10.0.0.3"}}

@@ -19,9 +19,9 @@ func Rejected(x *glusterd.Peer) string {
 		"before the pool can change", x.State)
 }
 
-// Of is what the pool says of the glusterd of a node, by what the speaker has of it as a peer, nil for the speaker
-// itself, by which of the node's bricks are offline, and by the volume, if any, that its self-heal daemon should heal and
-// does not run for; nil where it serves.
+// Of is what the pool says of the glusterd of a node, by what the speaker has of it as a peer, nil
+// for the speaker itself, by which of the node's bricks are offline, and by the volume, if any,
+// that its self-heal daemon should heal and does not run for; nil where it serves.
 func Of(d *api.Daemon, x *glusterd.Peer, offline []string, unhealed string) *api.DaemonService {
 	restart := fmt.Sprintf("restart it with 'holdfast daemon restart %s'", d.Name)
 	says := func(state api.ServiceState, reason api.Reason, next, message string) *api.DaemonService {
@@ -45,14 +45,16 @@ func Of(d *api.Daemon, x *glusterd.Peer, offline []string, unhealed string) *api
 	return nil
 }
 
-// StartHealer is what to do where the self-heal daemon of a node ended: glusterd starts it with a volume.
+// StartHealer is what to do where the self-heal daemon of a node ended: glusterd starts it with a
+// volume.
 func StartHealer(volume string) string {
-	return fmt.Sprintf("run 'gluster volume start %s force' on a node of the pool, which starts the self-heal daemon again; its "+
+	return fmt.Sprintf("run 'gluster volume start %s force' on a node of the pool, which starts the self-heal "+
+		"daemon again; its "+
 		"log is /var/log/glusterfs/glustershd.log on its host", volume)
 }
 
-// Unhealed is a started volume for which the self-heal daemon of a node does not run, by the address of the node, and
-// whether that is the one that reports; empty where there is none.
+// Unhealed is a started volume for which the self-heal daemon of a node does not run, by the
+// address of the node, and whether that is the one that reports; empty where there is none.
 func Unhealed(volumes []glusterd.Volume, address string, reports bool) string {
 	for i := range volumes {
 		v := &volumes[i]
