@@ -13,7 +13,7 @@ var gluster = slicesOf(
 	row{"volume of GlusterFS", "gluster-option-refused", "GlusterFS does not take an option, or its value.",
 		"why volume/data", api.ReasonInvalidSpec, "correct the spec", glusterE2E, "driver/gluster TestOptions_refused"},
 	row{"volume of GlusterFS", "gluster-group-unknown", "The options name a group that GlusterFS does not have.",
-		"why volume/data", api.ReasonInvalidSpec, "correct the spec", glusterE2E, "driver/gluster TestOptions_refused"},
+		"why volume/data", api.ReasonInvalidSpec, "correct the spec", "", "driver/gluster TestOptions_refused"},
 	row{"volume of GlusterFS", "gluster-brick-down", "A brick of a volume does not serve.",
 		"why volume/data", api.ReasonBricksOffline, "holdfast why glusterd.n2", glusterE2E, glusterCause},
 	row{"volume of GlusterFS", "gluster-brick-hung", "The process of a brick hangs, or its device is full.",

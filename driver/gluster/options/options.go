@@ -36,6 +36,10 @@ func (g Groups) Expand(options map[string]string) (map[string]string, error) {
 	if Lay(all, rest); g[name] != nil {
 		return all, nil
 	}
+	if len(g) == 0 {
+		return all, fmt.Errorf("GlusterFS has no group of options %q: the node that reports has no files in "+
+			"/var/lib/glusterd/groups; install GlusterFS's package there anew, or write the options themselves", name)
+	}
 	return all, fmt.Errorf("GlusterFS has no group of options %q; name one of these: %s", name,
 		words.Few(slices.Sorted(maps.Keys(g))))
 }
