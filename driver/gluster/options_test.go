@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -57,6 +58,29 @@ func TestOptionNames_byHand(t *testing.T) {
 	}
 	if w.settle(); w.gluster.volumes["v"].options["network.ping-timeout"] != "7" {
 		t.Errorf("%v", w.gluster.volumes["v"].options)
+	}
+}
+
+// TestOptions_asked: a volume whose options were changed is not Online before they are set, or refused.
+func TestOptions_asked(t *testing.T) {
+	for value, want := range map[api.VolumeOptionValue]metav1.ConditionStatus{"1": "True", badValue: "False"} {
+		w := poolOf(t, 3)
+		w.volume("v", "1Gi", nil)
+		w.settle()
+		v := w.vol("v")
+		v.Generation++
+		v.Spec.Options = api.VolumeOptions{"a.b": value}
+		w.round()
+		if s := w.vol("v").Status; s.State != api.ResourceCreating || s.ObservedGeneration != v.Generation {
+			t.Errorf("%s: at first it is %s (%d)", value, s.State, s.ObservedGeneration)
+		}
+		w.agents()
+		w.round()
+		s := w.vol("v").Status
+		accepted := meta.FindStatusCondition(s.Conditions, api.ResourceAccepted)
+		if s.State != api.ResourceOnline || accepted.Status != want {
+			t.Errorf("%s: then it is %s, %v", value, s.State, accepted)
+		}
 	}
 }
 

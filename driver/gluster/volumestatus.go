@@ -198,6 +198,13 @@ func (v *volume) young() bool {
 	return !s.Served && (s.State == "" || s.State == api.ResourcePending || s.State == api.ResourceCreating)
 }
 
+// asked says whether the spec of a volume that serves was changed, and what came of that has not been told yet: who waits for it
+// must not be told that the volume is ready before GlusterFS has taken its options.
+func (v *volume) asked() bool {
+	s := &v.declared.Status
+	return s.Served && (s.ObservedGeneration < v.declared.Generation || s.State == api.ResourceCreating)
+}
+
 // judgeVolume says whether a volume can be used, and why not.
 func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 	switch {
@@ -213,6 +220,8 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being started")
 	case v.unset && v.young() && v.refusal == "" && p.failed(v) == "":
 		return api.ResourceCreating, "its options are being set"
+	case v.unset && !v.narrowed && v.refusal == "" && v.asked():
+		return api.ResourceCreating, cmp.Or(p.failed(v), "its options are being set")
 	}
 	for _, set := range v.pool.Sets() {
 		if up := sets.Online(set); up < sets.Needed(v.pool) && !v.pool.Silent {
