@@ -52,6 +52,8 @@ var All = map[api.Reason]string{
 	api.ReasonNotListed:     "The process runs, and the storage system does not list the daemon.",
 	api.ReasonNotJoinable:   "The filesystem is set so that no MDS joins it.",
 	api.ReasonTakingOver:    "The MDS has a rank and takes over: it does not serve yet.",
+	api.ReasonSplitBrain:    "Copies of a file differ, and no heal can tell which one is right.",
+	api.ReasonNotHealing:    "The daemon that heals copies does not run on a node.",
 	api.ReasonBricksOffline: "Bricks of the node are offline, though its glusterd runs.",
 	api.ReasonPeerRejected:  "The pool rejects the daemon: it has another configuration than the others.",
 

@@ -144,6 +144,8 @@ const (
 	ReasonHealthCheck      Reason = "HealthCheck"
 	ReasonForeignFinalizer Reason = "ForeignFinalizer"
 	ReasonSecondPath       Reason = "SecondPath"
+	ReasonSplitBrain       Reason = "SplitBrain"
+	ReasonNotHealing       Reason = "NotHealing"
 )
 
 // NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has to act.
@@ -156,7 +158,7 @@ func (r Reason) NeedsPerson() bool {
 		ReasonDaemonFailing, ReasonDaemonHangs, ReasonDaemonsForbidden, ReasonAgentDisconnected, ReasonNoOtherHost,
 		ReasonQuorumAtRisk, ReasonChangedOutside, ReasonKeepsEnding, ReasonMarkedOut, ReasonZeroWeight, ReasonNotUsed,
 		ReasonFlagSet, ReasonFull, ReasonNotInQuorum, ReasonNotJoinable, ReasonPeerRejected,
-		ReasonClientsPaused, ReasonQuotaReached, ReasonForeignFinalizer, ReasonSecondPath:
+		ReasonClientsPaused, ReasonQuotaReached, ReasonForeignFinalizer, ReasonSecondPath, ReasonSplitBrain:
 		return true
 	}
 	return false

@@ -108,8 +108,8 @@ type GlusterFSNode struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Zone int32 `json:"zone,omitempty"`
-	// Closed are devices and directories of the node that get no new bricks, as devices and directories name them, or "*"
-	// for all of them. The bricks that they have stay, and serve.
+	// Closed are devices and directories of the node that get no new bricks, as devices and
+	// directories name them, or "*" for all of them. The bricks that they have stay, and serve.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=160
@@ -139,7 +139,8 @@ type StorageNetwork struct {
 // NodeAccepted is the condition of a StorageNode that says whether it can be used as it is declared.
 const NodeAccepted = "Accepted"
 
-// NodeTakesBricks is a condition of StorageNodes. It is False while spec.glusterfs.closed has entries, and absent otherwise.
+// NodeTakesBricks is a condition of StorageNodes. It is False while spec.glusterfs.closed has
+// entries, and absent otherwise.
 const NodeTakesBricks = "TakesBricks"
 
 // ConditionEntriesMatched is a condition of StorageNodes and DriveGroups. It is False while an entry of spec.exclude

@@ -31,7 +31,7 @@ func (w *World) resource(r api.Resource) Answer {
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
 		return answered(join("The "+kind+" cannot be made as declared", accepted.Message),
 			"correct the spec, and apply it again.").
-			because(api.Reason(accepted.Reason))
+			because(refusedFor(s.Conditions, accepted))
 	}
 	text := fmt.Sprintf("The %s is %s", kind, s.State)
 	switch {
@@ -46,6 +46,14 @@ func (w *World) resource(r api.Resource) Answer {
 		text += ", and clients mount " + v.Status.Source
 	}
 	return answered(sentence(text), "")
+}
+
+// refusedFor is why a resource is not accepted, as precisely as its conditions say.
+func refusedFor(conditions []metav1.Condition, accepted *metav1.Condition) api.Reason {
+	if c := meta.FindStatusCondition(conditions, api.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		return api.Reason(c.Reason)
+	}
+	return api.Reason(accepted.Reason)
 }
 
 func (w *World) hasCluster(name string) bool {

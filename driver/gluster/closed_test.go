@@ -8,7 +8,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// TestClosed: a closed node or device gets no new bricks, and those that it has stay and serve; the plan says so.
+// TestClosed: a closed node or device gets no new bricks, and those that it has stay and serve; the
+// plan says so.
 func TestClosed(t *testing.T) {
 	w := newWorld(t)
 	for i := 1; i <= 4; i++ {
@@ -43,7 +44,8 @@ func TestClosed(t *testing.T) {
 		t.Errorf("nothing says so: %v", decisions(p))
 	}
 	for i := range w.nodes {
-		if c := meta.FindStatusCondition(w.nodes[i].Status.Conditions, api.NodeTakesBricks); (c != nil) != (w.nodes[i].Name == has) {
+		if c := meta.FindStatusCondition(w.nodes[i].Status.Conditions,
+			api.NodeTakesBricks); (c != nil) != (w.nodes[i].Name == has) {
 			t.Errorf("condition of %s: %v", w.nodes[i].Name, c)
 		}
 	}

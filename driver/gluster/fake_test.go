@@ -333,7 +333,13 @@ func (g *fakeGluster) do(n *fakeNode, c engine.Command) error {
 	return nil
 }
 
-// fullNames are the options that the fake knows by a short name, and badValue is one that it takes of none.
+// fakeGroups are the groups of options of the fake.
+var fakeGroups = map[string]map[string]string{
+	"virt": {"network.ping-timeout": "20", "features.shard": "on"}, "samba": {"cluster.cache": "on"},
+}
+
+// fullNames are the options that the fake knows by a short name, and badValue is one that it takes
+// of none.
 var fullNames = map[string]string{"ping-timeout": "network.ping-timeout", "shard": "features.shard"}
 
 const badValue = "bad"
@@ -572,9 +578,7 @@ func (g *fakeGluster) report(d *api.Daemon) *glusterd.Report {
 	if d.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool {
 		r.OpVersion, r.MaxOpVersion = g.opVersion, 10000*release(n.version)
 		r.Pool = &glusterd.Pool{}
-		r.Groups = map[string]map[string]string{
-			"virt": {"network.ping-timeout": "20", "features.shard": "on"}, "samba": {"cluster.cache": "on"},
-		}
+		r.Groups = fakeGroups
 		for _, name := range slices.Sorted(maps.Keys(g.volumes)) {
 			if v := g.volumes[name]; slices.ContainsFunc(v.bricks, func(b *fakeBrick) bool { return b.node.pool == n.pool }) {
 				x := v.report(func(o *fakeNode) bool { return g.agrees(n, o) })

@@ -112,7 +112,8 @@ func (s *store) room() int64 {
 // open says whether new bricks may be put into a store.
 func (p *planner) open(s *store) bool {
 	n := s.node
-	return s.leaving == "" && !s.closed && s.Problem == "" && s.Path != "" && n.running() && p.reached(n) && !p.stopped[n.name] &&
+	return s.leaving == "" && !s.closed && s.Problem == "" && s.Path != "" && n.running() && p.reached(n) &&
+		!p.stopped[n.name] &&
 		p.hosts[n.hostName()].ModeOf() == api.HostActive && len(n.problems) == 0
 }
 
@@ -174,7 +175,8 @@ func (p *planner) noPlace(want layout, size int64) string {
 	nodes, least := p.nodesOpen(), want.setSize()
 	if len(nodes) < least {
 		return fmt.Sprintf("%s needs %s with devices or directories, because no two bricks of a set share a node, and %s can be used: %s",
-			want, words.Plural(least, "node"), itoa(len(nodes)), words.Few(append(nodes, "declare more StorageNodes, or choose another durability"+closedPlaces(p))))
+			want, words.Plural(least, "node"), itoa(len(nodes)), words.Few(append(nodes,
+				"declare more StorageNodes, or choose another durability"+closedPlaces(p))))
 	}
 	if why := p.zonesMissing(want); why != "" {
 		return why
@@ -183,11 +185,14 @@ func (p *planner) noPlace(want layout, size int64) string {
 	for _, s := range p.openStores() {
 		largest = max(largest, s.Room>>20<<20) // whole MiB: 3830Mi says more than 4016465499
 	}
-	return fmt.Sprintf("there is no room for %s as %s on %s: the emptiest place has %s left to promise. Add devices or nodes, or declare less%s",
-		resource.NewQuantity(size, resource.BinarySI), want, words.Plural(len(nodes), "node"), resource.NewQuantity(largest, resource.BinarySI), closedPlaces(p))
+	return fmt.Sprintf("there is no room for %s as %s on %s: the emptiest place has %s left to promise. Add "+
+		"devices or nodes, or declare less%s",
+		resource.NewQuantity(size, resource.BinarySI), want, words.Plural(len(nodes), "node"),
+		resource.NewQuantity(largest, resource.BinarySI), closedPlaces(p))
 }
 
-// closedPlaces names nodes with places that take no new bricks, as the rest of a sentence on what can be done.
+// closedPlaces names nodes with places that take no new bricks, as the rest of a sentence on what
+// can be done.
 func closedPlaces(p *planner) string {
 	var nodes []string
 	for _, n := range p.nodes {

@@ -109,10 +109,12 @@ func (p *planner) move(m *mover) bool {
 	if v.pool.State != glusterd.VolumeStarted {
 		next := ""
 		if v.declared == nil {
-			next = fmt.Sprintf(": it was kept when its Volume was deleted; declare Volume %s again, which starts it, or end it with 'gluster volume delete %s'",
+			next = fmt.Sprintf(": it was kept when its Volume was deleted; declare Volume %s again, which starts "+
+				"it, or end it with 'gluster volume delete %s'",
 				v.name, v.name)
 		}
-		p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: brick %s of volume %s is moved when the volume is started%s", m.why, b.Path, v.name, next)
+		p.decide(api.VerdictWait, api.ReasonNotReady, m.object,
+			"%s: brick %s of volume %s is moved when the volume is started%s", m.why, b.Path, v.name, next)
 		return false
 	}
 	if t := v.pool.Task; t != nil && t.State == glusterd.TaskInProgress {
@@ -176,7 +178,8 @@ func (p *planner) refuseMove(m *mover) {
 	}
 	size := resource.NewQuantity(m.v.brickSizes()(m.number), resource.BinarySI)
 	p.decide(api.VerdictRefuse, api.ReasonInsufficientSpace, m.object, "%s, and brick %s of volume %s (%s, %s) has nowhere to go: no other node without a brick of the same set has room for it. "+
-		"Add a StorageNode or a device, or undo the removal%s", m.why, m.brick().Path, m.v.name, layoutOfPool(m.v.pool), size, closedPlaces(p))
+		"Add a StorageNode or a device, or undo the removal%s", m.why, m.brick().Path, m.v.name,
+		layoutOfPool(m.v.pool), size, closedPlaces(p))
 }
 
 // replace has a brick replaced, or filled again where it is; the set heals it then.

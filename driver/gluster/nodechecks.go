@@ -25,7 +25,8 @@ func (p *planner) check(n *node) {
 	}
 	p.checkDevices(n)
 	if unknown := closed.Unknown(n.ResolvedNode); len(unknown) > 0 {
-		n.problem("spec.glusterfs.closed names %s, which is none of its devices and directories: write an entry of spec.devices or "+
+		n.problem("spec.glusterfs.closed names %s, which is none of its devices and directories: write an entry of "+
+			"spec.devices or "+
 			"spec.directories, or \"*\" for all", words.Few(unknown))
 	}
 	for _, dir := range n.Node.Spec.Directories {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -16,7 +17,8 @@ var optionStates = []struct {
 	want            map[string]string
 }{
 	{"a short name", nil, api.VolumeOptions{"ping-timeout": "7"}, map[string]string{"network.ping-timeout": "7"}},
-	{"a group of the cluster, and an option of its own", api.VolumeOptions{"group": "virt"}, api.VolumeOptions{"ping-timeout": "7"},
+	{"a group of the cluster, and an option of its own", api.VolumeOptions{"group": "virt"},
+		api.VolumeOptions{"ping-timeout": "7"},
 		map[string]string{"network.ping-timeout": "7", "features.shard": "on"}},
 	{"the group alone", api.VolumeOptions{"group": "virt"}, nil,
 		map[string]string{"network.ping-timeout": "20", "features.shard": "on"}},
@@ -25,7 +27,8 @@ var optionStates = []struct {
 	{"none", nil, nil, map[string]string{}},
 }
 
-// TestOptionNames: short names and groups are set once, and reset when they are taken out of the spec.
+// TestOptionNames: short names and groups are set once, and reset when they are taken out of the
+// spec.
 func TestOptionNames(t *testing.T) {
 	w := poolOf(t, 3)
 	w.volume("v", "1Gi", nil)
@@ -58,11 +61,35 @@ func TestOptionNames_byHand(t *testing.T) {
 	}
 }
 
-// TestOptions_refused: an option that GlusterFS does not take, and a group that it does not have, stand on the Volume as
-// refused until the spec is changed; all other options are set.
+// TestOptions_asked: a volume whose options were changed is not Online before they are set, or refused.
+func TestOptions_asked(t *testing.T) {
+	for value, want := range map[api.VolumeOptionValue]metav1.ConditionStatus{"1": "True", badValue: "False"} {
+		w := poolOf(t, 3)
+		w.volume("v", "1Gi", nil)
+		w.settle()
+		v := w.vol("v")
+		v.Generation++
+		v.Spec.Options = api.VolumeOptions{"a.b": value}
+		w.round()
+		if s := w.vol("v").Status; s.State != api.ResourceCreating || s.ObservedGeneration != v.Generation {
+			t.Errorf("%s: at first it is %s (%d)", value, s.State, s.ObservedGeneration)
+		}
+		w.agents()
+		w.round()
+		s := w.vol("v").Status
+		accepted := meta.FindStatusCondition(s.Conditions, api.ResourceAccepted)
+		if s.State != api.ResourceOnline || accepted.Status != want {
+			t.Errorf("%s: then it is %s, %v", value, s.State, accepted)
+		}
+	}
+}
+
+// TestOptions_refused: an option that GlusterFS does not take, and a group that it does not have,
+// stand on the Volume as refused until the spec is changed; all other options are set.
 func TestOptions_refused(t *testing.T) {
 	for name, wrong := range map[string]api.VolumeOptions{
-		"value": {"a.b": badValue}, "name": {"nothing": "1"}, "group": {"group": "nope"}, "who may mount": {"allow": "10.0.0.1"},
+		"value": {"a.b": badValue}, "name": {"nothing": "1"}, "group": {"group": "nope"},
+		"who may mount": {"allow": "10.0.0.1"},
 	} {
 		w := poolOf(t, 3)
 		v := w.volume("v", "1Gi", nil)
@@ -80,7 +107,8 @@ func TestOptions_refused(t *testing.T) {
 		if accepted == nil || accepted.Status != "False" || v.Status.State != api.ResourceOnline {
 			t.Errorf("%s: %v %s %s", name, accepted, v.Status.State, v.Status.Message)
 		}
-		if refusals := decisions(p, api.VerdictRefuse); len(refusals) != 1 || p.Decisions[len(p.Decisions)-1].Reason == "" {
+		if refusals := decisions(p, api.VerdictRefuse); len(refusals) != 1 ||
+			p.Decisions[len(p.Decisions)-1].Reason == "" {
 			t.Errorf("%s: %v", name, decisions(p))
 		}
 		if o := w.gluster.volumes["v"].options; o["c.d"] != "1" || o[optionAllow] != "" {

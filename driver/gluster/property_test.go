@@ -1,6 +1,7 @@
 package gluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,6 +109,7 @@ func (s *story) happen() {
 	switch rapid.SampledFrom([]string{
 		"power off", "power on", "mute", "heard", "kill brick", "dead disk", "lost directory", "maintenance", "drain", "active", "undeclare", "declare",
 		"add", "take device", "give device", "volume", "volume", "grow", "delete volume", "fail files", "upgrade",
+		"options", "close", "larger disk",
 	}).Draw(s.rt, "event") {
 	case "power off":
 		s.power(s.pick(), false)
@@ -148,6 +150,12 @@ func (s *story) happen() {
 			now := metav1.NewTime(s.now)
 			v.DeletionTimestamp = &now
 		})
+	case "options":
+		s.eachVolume(s.setOptions)
+	case "close":
+		s.nodes[0].Spec.GlusterFS.Closed = rapid.SampledFrom([][]string{nil, {"*"}, {"wwn-10"}}).Draw(s.rt, "closed")
+	case "larger disk":
+		s.brick(func(b *fakeBrick) { b.node.store(b.path).size += 10 * gib })
 	case "upgrade":
 		s.install(rapid.SampledFrom([]string{"10.3", "10.4", "10.5"}).Draw(s.rt, "release"))
 	case "fail files":
@@ -158,6 +166,14 @@ func (s *story) happen() {
 		}
 	}
 	s.gluster.settle()
+}
+
+// setOptions gives a volume other options, by full and short names and by group.
+func (s *story) setOptions(v *api.Volume) {
+	v.Spec.Options = rapid.SampledFrom([]api.VolumeOptions{
+		nil, {"ping-timeout": "7"}, {"network.ping-timeout": "8", "a.b": "1"}, {"group": "virt"},
+		{"group": "virt", "ping-timeout": "7"}, {"group": "samba", "shard": "off"},
+	}).Draw(s.rt, "options")
 }
 
 // brick does something to one brick.
@@ -225,6 +241,7 @@ func TestStories(t *testing.T) {
 		s.settle()
 		s.checkSets()
 		s.checkLimits()
+		s.checkOptions()
 	})
 }
 
@@ -235,6 +252,28 @@ func (s *story) checkLimits() {
 		if g != nil && v.DeletionTimestamp == nil && v.Status.State == api.ResourceOnline && v.Spec.SizePolicy == api.SizeEnforced && v.Spec.Size.Cmp(*v.Status.Capacity) == 0 &&
 			g.limit != v.Spec.Size.Value() {
 			s.rt.Fatalf("volume %s of %s may hold %d", v.Name, &v.Spec.Size, g.limit)
+		}
+	}
+}
+
+// checkOptions: in the end each volume has the options that are declared, by their full names, and no others.
+func (s *story) checkOptions() {
+	for i := range s.volumes {
+		v, g := &s.volumes[i], s.gluster.volumes[s.volumes[i].Name]
+		if g == nil || v.DeletionTimestamp != nil || v.Status.State != api.ResourceOnline {
+			continue
+		}
+		want := map[string]string{"cluster.lookup-optimize": "off"}
+		maps.Copy(want, fakeGroups[string(v.Spec.Options["group"])])
+		for name, value := range v.Spec.Options {
+			if name != "group" {
+				want[cmp.Or(fullNames[name], name)] = string(value)
+			}
+		}
+		have := maps.Clone(g.options)
+		delete(have, glusterd.OptionQuota)
+		if !maps.Equal(have, want) {
+			s.rt.Fatalf("volume %s has %v, want %v", v.Name, have, want)
 		}
 	}
 }

@@ -502,7 +502,7 @@ func TestAllowNarrowed(t *testing.T) {
 		{"another one", []string{"10.0.0.1"}, []string{"10.0.0.2"}, api.ResourceCreating, false},
 		{"one less", []string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.2"}, api.ResourceCreating, false},
 		{"no more everybody", nil, []string{"10.0.0.2"}, api.ResourceCreating, false},
-		{"one more", []string{"10.0.0.1"}, []string{"10.0.0.1", "10.0.0.2"}, api.ResourceOnline, false},
+		{"one more", []string{"10.0.0.1"}, []string{"10.0.0.1", "10.0.0.2"}, api.ResourceCreating, false},
 		{"GlusterFS does not take it", []string{"10.0.0.1"}, []string{"10.0.0.2"}, api.ResourceDegraded, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,20 +16,25 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
-// What is in split-brain is told before all else, with a command that ends it: nothing but a person mends it.
+// What is in split-brain is told before all else, with a command that ends it: nothing but a person
+// mends it.
 func TestSplitBrainIsTold(t *testing.T) {
 	v := splitVolume()
 	state, text := newPlanner(&engine.View{}, time.Time{}, waits.Default()).judgeVolume(v)
-	if state != api.ResourceDegraded || !strings.Contains(text, "/f. ") || !strings.Contains(text, "'holdfast volume resolve -n files v FILE --keep NODE', the node with the right copy (n0, n1, n2)") {
+	if state != api.ResourceDegraded || !strings.Contains(text, "/f. ") || !strings.Contains(text,
+		"'holdfast volume resolve -n files v FILE --keep NODE', the node with the right copy (n0, n1, n2)") {
 		t.Errorf("%s: %s", state, text)
 	}
 }
 
 func splitVolume() *volume {
-	v := &volume{name: "v", pool: &glusterd.Volume{Name: "v", State: glusterd.VolumeStarted, Replica: 3}, status: api.VolumeStatus{SplitBrains: []string{"/d", "/f"}}}
+	v := &volume{name: "v", pool: &glusterd.Volume{Name: "v", State: glusterd.VolumeStarted, Replica: 3},
+		status: api.VolumeStatus{SplitBrains: []string{"/d", "/f"}}}
 	for i := range 3 {
-		v.pool.Bricks = append(v.pool.Bricks, glusterd.Brick{State: glusterd.BrickOnline, Heal: &glusterd.Heal{Pending: 2, SplitBrain: 1}})
-		v.status.Bricks = append(v.status.Bricks, api.VolumeBrick{Node: fmt.Sprintf("n%d", i), Path: fmt.Sprintf("/b%d", i), Online: i < 2})
+		v.pool.Bricks = append(v.pool.Bricks, glusterd.Brick{State: glusterd.BrickOnline,
+			Heal: &glusterd.Heal{Pending: 2, SplitBrain: 1}})
+		v.status.Bricks = append(v.status.Bricks, api.VolumeBrick{Node: fmt.Sprintf("n%d", i),
+			Path: fmt.Sprintf("/b%d", i), Online: i < 2})
 	}
 	v.declared = &api.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: "files", Name: "v"}, Status: v.status}
 	return v

@@ -56,7 +56,8 @@ func said(p *planner) serving.Said {
 				bricks = append(bricks, p.bricksOf(v, n)...)
 			}
 		}
-		all[n.daemon.Name] = serves.Of(n.daemon, p.peer(n), sets.NotOnline(bricks))
+		all[n.daemon.Name] = serves.Of(n.daemon, p.peer(n), sets.NotOnline(bricks),
+			serves.Unhealed(p.speaker.report.Pool.Volumes, n.address, n == p.speaker))
 	}
 	return all
 }

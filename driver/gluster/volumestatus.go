@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/gluster/cause"
 	"github.com/holdfast-storage/holdfast/driver/gluster/resolve"
 	"github.com/holdfast-storage/holdfast/driver/gluster/sets"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -114,6 +115,9 @@ func (p *planner) writeVolume(v *volume) {
 	s := &v.status
 	s.State, s.Message = p.judgeVolume(v)
 	s.Message = words.Cut(s.Message, maxText)
+	if s.Reason, s.Next = "", ""; s.State == api.ResourceDegraded || s.State == api.ResourceOffline {
+		s.Reason, s.Next = causeOf(p, v)
+	}
 	var problems []string
 	if v.refusal != "" {
 		problems = []string{v.refusal}
@@ -121,6 +125,33 @@ func (p *planner) writeVolume(v *volume) {
 	next := v.next()
 	engine.Accept(next, problems, p.now)
 	p.plan.PutResource(v.declared, next)
+}
+
+// causeOf is why a volume is Degraded or Offline, and what to do, where the pool says that. What
+// was removed outside Holdfast has a message of its own.
+func causeOf(p *planner, v *volume) (api.Reason, string) {
+	if v.lost != "" || v.pool == nil || v.pool.State != glusterd.VolumeStarted || len(v.removed) > 0 ||
+		p.speaker == nil {
+		return "", ""
+	}
+	return cause.Of(&cause.Volume{
+		Pool: v.pool, Peers: p.speaker.report.Peers, Splits: v.status.SplitBrains, Resolve: resolveText(v),
+		Node: func(address string) string {
+			if n := p.nodeOf(&glusterd.Brick{Address: address}); n != nil {
+				return n.name
+			}
+			return ""
+		},
+	})
+}
+
+// resolveText is the command that says which copy of a file in split-brain is right.
+func resolveText(v *volume) string {
+	namespace := ""
+	if v.declared.Namespace != metav1.NamespaceDefault {
+		namespace = " -n " + v.declared.Namespace
+	}
+	return fmt.Sprintf("holdfast volume resolve%s %s FILE --keep NODE", namespace, v.name)
 }
 
 func (p *planner) observed() bool { return p.cluster.ModeOf() == api.ClusterObserved }
@@ -167,6 +198,13 @@ func (v *volume) young() bool {
 	return !s.Served && (s.State == "" || s.State == api.ResourcePending || s.State == api.ResourceCreating)
 }
 
+// asked says whether the spec of a volume that serves was changed, and what came of that has not been told yet: who waits for it
+// must not be told that the volume is ready before GlusterFS has taken its options.
+func (v *volume) asked() bool {
+	s := &v.declared.Status
+	return s.Served && (s.ObservedGeneration < v.declared.Generation || s.State == api.ResourceCreating)
+}
+
 // judgeVolume says whether a volume can be used, and why not.
 func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 	switch {
@@ -182,6 +220,8 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being started")
 	case v.unset && v.young() && v.refusal == "" && p.failed(v) == "":
 		return api.ResourceCreating, "its options are being set"
+	case v.unset && !v.narrowed && v.refusal == "" && v.asked():
+		return api.ResourceCreating, cmp.Or(p.failed(v), "its options are being set")
 	}
 	for _, set := range v.pool.Sets() {
 		if up := sets.Online(set); up < sets.Needed(v.pool) && !v.pool.Silent {
@@ -225,11 +265,8 @@ func splitText(v *volume) string {
 	if len(v.status.SplitBrains) == 0 {
 		return ""
 	}
-	namespace := ""
-	if v.declared.Namespace != metav1.NamespaceDefault {
-		namespace = " -n " + v.declared.Namespace
-	}
 	return fmt.Sprintf("split-brain, no heal can tell which copy is right: %s. Look at the copies below the paths of the bricks, and choose: "+
-		"'holdfast volume resolve%s %s FILE --keep NODE', the node with the right copy (%s), or latest-mtime, or bigger-file. "+
-		"Of a directory, name the files in it that cannot be read", words.Few(v.status.SplitBrains), namespace, v.name, words.Few(resolve.Copies(&api.Volume{Status: v.status})))
+		"'%s', the node with the right copy (%s), or latest-mtime, or bigger-file. "+
+		"Of a directory, name the files in it that cannot be read", words.Few(v.status.SplitBrains), resolveText(v),
+		words.Few(resolve.Copies(&api.Volume{Status: v.status})))
 }

@@ -184,6 +184,9 @@ func AddStatus(volumes []Volume, out []byte) error {
 			if b := v.Brick(n.Address + ":" + n.Path); b != nil {
 				b.State = map[bool]BrickState{true: BrickOnline, false: BrickOffline}[n.Status == 1]
 			}
+			if n.Address == selfHealDaemon && n.Status != 1 {
+				v.HealersDown = append(v.HealersDown, n.Path)
+			}
 		}
 		for _, t := range s.Tasks {
 			v.Task = &Task{Kind: t.Kind, ID: t.ID, State: t.State, Bricks: t.Bricks}
@@ -196,6 +199,9 @@ func AddStatus(volumes []Volume, out []byte) error {
 	}
 	return nil
 }
+
+// selfHealDaemon is what 'volume status' has in the place of an address, for the daemon that heals.
+const selfHealDaemon = "Self-heal Daemon"
 
 // Brick is the volume's brick of that name (address:path), or nil.
 func (v *Volume) Brick(name string) *Brick {

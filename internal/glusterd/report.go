@@ -27,8 +27,8 @@ type Report struct {
 	Peers []Peer `json:"peers,omitempty"`
 	// Stores are the places on this node where bricks can lie, sorted by name.
 	Stores []Store `json:"stores,omitempty"`
-	// Pool is set in a report of the depth DepthPool, and so are Groups: the named groups of options that this node's GlusterFS
-	// has, each with its options.
+	// Pool is set in a report of the depth DepthPool, and so are Groups: the named groups of
+	// options that this node's GlusterFS has, each with its options.
 	Pool   *Pool                        `json:"pool,omitempty"`
 	Groups map[string]map[string]string `json:"groups,omitempty"`
 	// Problem says what kept a part of the report from being made.
@@ -117,7 +117,11 @@ type Volume struct {
 	// Bricks are in glusterd's order: each SetSize of them that follow each other are one set.
 	Bricks  []Brick           `json:"bricks,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
-	// Refused are options that GlusterFS did not take when they were set the last time, sorted by name.
+	// HealersDown are the nodes, by address, whose self-heal daemon does not run; "localhost" is
+	// the one that reports.
+	HealersDown []string `json:"healersDown,omitempty"`
+	// Refused are options that GlusterFS did not take when they were set the last time, sorted by
+	// name.
 	Refused []RefusedOption `json:"refused,omitempty"`
 	// Task is the rebalance or remove-brick that glusterd remembers, or nil.
 	Task *Task `json:"task,omitempty"`

@@ -51,6 +51,7 @@ spec: {cluster: gluster, size: 300Mi, options: {cluster.quorum-type: none, clust
 		t.Errorf("%v: %s: %s", err, v.Status.State, v.Status.Message)
 	}
 	t.Log(v.Status.Message)
+	b.tells("gluster-split-brain")
 	b.awaitPool("a client to be told", func() error { // once it is connected with both sides again
 		if out, err := two.Try(t.Context(), "cat", "/var/lib/split/d/a"); err == nil {
 			return fmt.Errorf("it reads %q", out)

@@ -78,6 +78,7 @@ var tests = map[string]struct {
 	"TestFullDisk":            {full, 90},
 	"TestGlusterByHand":       {full, 240},
 	"TestGlusterRepair":       {full, 218},
+	"TestGlusterSituations":   {full, 260},
 	"TestGlusterSplitBrain":   {full, 100},
 	"TestGlusterUpgrade":      {full, 120},
 	"TestHostActions":         {full, 333},

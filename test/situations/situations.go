@@ -32,7 +32,7 @@ type Situation struct {
 }
 
 // All are all situations, in the order of the page.
-func All() []Situation { return slices.Concat(daemons, storage, hosts) }
+func All() []Situation { return slices.Concat(daemons, storage, gluster, hosts) }
 
 // Get is the situation of a name. It panics where there is none, which is a mistake of the test that asks.
 func Get(name string) Situation {

@@ -36,12 +36,18 @@ func TestConformance(t *testing.T) {
 		"device.go release resumeWipe": again, "wipenote.go resumeWipe wipeSoon": again, "wipenote.go resumeWipe mount": again, "wipenote.go noteWipe dropNote": again,
 		"device.go configureDevice Done": again, "device.go makeFilesystem mkfs": again, "glusterd.go DestroyLocalService Undo": "mkfs.xfs writes the superblock first",
 		"directory.go leave removeLeft": again, "directory.go claimDirectories dropNote": again,
-		"device.go unmount dropNote":    "of a file system in use, which the next agent looks at anew: TestConfigureDevices_givesUp, in which nobody is killed",
-		"directory.go wipeDevices wipe": "a disk that is not mounted, as after a boot: it is wiped as one that is unmounted before",
-		"options.go":                    "what GlusterFS said of options is only reported, and the leader has them set again: TestNoteRefusal",
-		"report.go Report showSocket":   "the next report makes the link: TestReal_volume",
-		"refused.go":                    "as in options.go",
-		"resolve.go runHeal":            "a split-brain needs several hosts: test/e2e TestGlusterSplitBrain, in which nobody is killed",
+		"device.go unmount dropNote": "of a file system in use, which the next agent looks at anew: " +
+			"TestConfigureDevices_givesUp, in which nobody is killed",
+		"directory.go wipeDevices wipe": "a disk that is not mounted, as after a boot: it is wiped as one that is " +
+			"unmounted before",
+		"options.go": "what GlusterFS said of options is only reported, and the leader has " +
+			"them set again: TestNoteRefusal",
+		"report.go Report showSocket": "the next report makes the link: TestReal_volume",
+		"growth.go": "xfs_growfs is one change of the superblock, and is made again if it was " +
+			"not: TestConfigureDevices_grows",
+		"refused.go": "as in options.go",
+		"resolve.go runHeal": "a split-brain needs several hosts: test/e2e TestGlusterSplitBrain, in " +
+			"which nobody is killed",
 	})
 }
 

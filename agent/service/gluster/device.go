@@ -53,11 +53,16 @@ func (Glusterd) ConfigureDevices(ctx context.Context, l *service.Local) error {
 	return errors.Join(append(errs, forgetNotes(l, table))...)
 }
 
-// DevicesKept says whether the file systems of the daemon's devices are still mounted: somebody may have unmounted one.
+// DevicesKept says whether the file systems of the daemon's devices are still mounted, and as large
+// as the devices: somebody may have unmounted one, or made a device larger.
 func (Glusterd) DevicesKept(l *service.Local) bool {
 	return !slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool {
-		dev, err := mountedDevice(mountPoint(l, d.Name))
-		return err == nil && dev == 0
+		mount := mountPoint(l, d.Name)
+		if dev, err := mountedDevice(mount); err != nil || dev == 0 {
+			return err == nil
+		}
+		more, err := grown(mount)
+		return err == nil && more
 	})
 }
 
@@ -93,7 +98,7 @@ func configureDevice(ctx context.Context, l *service.Local, table *fstab, name s
 	if err := mount(ctx, line, dev.Path, mounted); err != nil {
 		return err
 	}
-	return atomicfile.MkdirAll(brickRoot(line.dir), 0o755)
+	return errors.Join(atomicfile.MkdirAll(brickRoot(line.dir), 0o755), grow(ctx, line.dir))
 }
 
 // makeFilesystem makes the file system, unless it is there.

@@ -428,6 +428,33 @@ func TestDestroy(t *testing.T) {
 	}
 }
 
+// TestConfigureDevices_grows: a device that somebody made larger is noticed, and its file system
+// grown while it serves.
+func TestConfigureDevices_grows(t *testing.T) {
+	path := loopDevice(t)
+	l := newLocal(t, api.DeletionRetain)
+	mount := with(t, l, path)
+	configure(t, l)
+	brick(t, filepath.Join(brickRoot(mount), "v.1"))
+	was := stores(l)[0]
+	out, err := exec.Command("losetup", "--noheadings", "-O", "BACK-FILE", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(strings.TrimSpace(string(out)), 2*smallest); err != nil {
+		t.Fatal(err)
+	}
+	if run(t, "losetup", "-c", path); (Glusterd{}).DevicesKept(l) {
+		t.Error("nobody notices that the device is larger")
+	}
+	with(t, l, path)
+	configure(t, l)
+	is := stores(l)[0]
+	if !(Glusterd{}).DevicesKept(l) || is.Size < was.Size+smallest/2 || len(is.Bricks) != 1 || is.Problem != "" {
+		t.Errorf("it was %+v and is %+v", was, is)
+	}
+}
+
 func TestUUIDOf(t *testing.T) {
 	seen := map[string]bool{}
 	for _, pair := range [][2]string{{"a", "b"}, {"ab", ""}, {"a", "bc"}, {"b", "b"}} {

@@ -43,7 +43,8 @@ func (o *optionsOf) ask(_ context.Context, args ...string) ([]byte, error) {
 func TestOptions(t *testing.T) {
 	o := &optionsOf{options: map[string]string{"z": "9"}}
 	l := &service.Local{Run: t.TempDir()}
-	p, cmd := pool{ask: o.ask, l: l}, service.Command{Verb: glusterd.VerbSet, Object: "v", Params: map[string]string{"a": "1", "bad.x": "1", "bad.y": "1", "c": "2"}}
+	p, cmd := pool{ask: o.ask, l: l}, service.Command{Verb: glusterd.VerbSet, Object: "v",
+		Params: map[string]string{"a": "1", "bad.x": "1", "bad.y": "1", "c": "2"}}
 	err := p.set(t.Context(), cmd)
 	for _, name := range []string{"bad.x", "bad.y"} {
 		if err == nil || !strings.Contains(err.Error(), "option "+name+" is refused: option : "+name+" does not exist") {
@@ -68,7 +69,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestNoteRefusal: what is taken later is not reported as refused any more; a program that does not run says nothing of it.
+// TestNoteRefusal: what is taken later is not reported as refused any more; a program that does not
+// run says nothing of it.
 func TestNoteRefusal(t *testing.T) {
 	run := t.TempDir()
 	for _, tt := range []struct {
@@ -90,7 +92,8 @@ func TestNoteRefusal(t *testing.T) {
 func TestOptions_together(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		o := &optionsOf{options: map[string]string{}, silent: silent}
-		err := pool{ask: o.ask, l: &service.Local{Run: t.TempDir()}}.set(t.Context(), service.Command{Object: "v", Params: map[string]string{"a": "1", "b": "2"}})
+		err := pool{ask: o.ask, l: &service.Local{Run: t.TempDir()}}.set(t.Context(), service.Command{Object: "v",
+			Params: map[string]string{"a": "1", "b": "2"}})
 		if o.asked != 1 || (err != nil) != silent {
 			t.Errorf("silent %v: asked %d times: %v", silent, o.asked, err)
 		}

@@ -225,8 +225,8 @@ func TestReal_volume(t *testing.T) {
 	}
 }
 
-// optionNames: the options of each group are kept as they are set, a short name is kept as the full one, and what was refused is
-// reported. After a boot the link to the socket is made anew.
+// optionNames: the options of each group are kept as they are set, a short name is kept as the full
+// one, and what was refused is reported. After a boot the link to the socket is made anew.
 func (n *node) optionNames() {
 	n.Helper()
 	if r := n.volume().Refused; len(r) != 1 || r[0].Name != "no.such-option" || r[0].Value != "1" || r[0].Text == "" {

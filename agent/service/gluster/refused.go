@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// refusals remember, in a file, which options GlusterFS did not take when they were set the last time, by volume.
+// refusals remember, in a file, which options GlusterFS did not take when they were set the last
+// time, by volume.
 type refusals map[string][]glusterd.RefusedOption
 
 // maxRefusal bounds what is kept of what GlusterFS said.
@@ -22,7 +23,8 @@ const maxRefusal = 400
 
 func refusalsFile(run string) string { return filepath.Join(run, "refused-options.json") }
 
-// readRefusals returns none where the file cannot be read: then the leader has the options set once more.
+// readRefusals returns none where the file cannot be read: then the leader has the options set once
+// more.
 func readRefusals(run string) refusals {
 	all := refusals{}
 	text, err := os.ReadFile(refusalsFile(run))
@@ -32,8 +34,8 @@ func readRefusals(run string) refusals {
 	return all
 }
 
-// noteRefusal records what came of setting an option of a volume: what was said against it, or nil. Failures of
-// another kind say nothing of the option.
+// noteRefusal records what came of setting an option of a volume: what was said against it, or nil.
+// Failures of another kind say nothing of the option.
 func noteRefusal(run, volume, name, value string, err error) error {
 	all := readRefusals(run)
 	was := all[volume]

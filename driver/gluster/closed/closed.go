@@ -25,7 +25,8 @@ func entries(n *api.StorageNode) []string {
 	return n.Spec.GlusterFS.Closed
 }
 
-// Store says whether a store takes no new bricks, by its device's identity or, where it has none, by its directory.
+// Store says whether a store takes no new bricks, by its device's identity or, where it has none,
+// by its directory.
 func Store(r engine.ResolvedNode, device, directory string) bool {
 	return slices.ContainsFunc(entries(r.Node), func(entry string) bool {
 		return entry == all || device == "" && entry == directory || device != "" && names(r, entry, device)
@@ -41,7 +42,8 @@ func names(r engine.ResolvedNode, entry, device string) bool {
 // Unknown are the entries that name nothing of the node.
 func Unknown(r engine.ResolvedNode) (unknown []string) {
 	for _, entry := range entries(r.Node) {
-		known := entry == all || slices.Contains(r.Node.Spec.Devices, entry) || slices.Contains(r.Node.Spec.Directories, entry) ||
+		known := entry == all || slices.Contains(r.Node.Spec.Devices, entry) ||
+			slices.Contains(r.Node.Spec.Directories, entry) ||
 			slices.ContainsFunc(r.Devices, func(d engine.ResolvedDevice) bool { return d.ID == entry })
 		if !known {
 			unknown = append(unknown, entry)
@@ -50,7 +52,8 @@ func Unknown(r engine.ResolvedNode) (unknown []string) {
 	return unknown
 }
 
-// Text says that a node takes no new bricks, or none at some places; empty where it takes them everywhere.
+// Text says that a node takes no new bricks, or none at some places; empty where it takes them
+// everywhere.
 func Text(n *api.StorageNode) string {
 	names := entries(n)
 	if len(names) == 0 {
@@ -60,11 +63,13 @@ func Text(n *api.StorageNode) string {
 	if slices.Contains(names, all) {
 		where = "anywhere"
 	}
-	return fmt.Sprintf("takes no new bricks %s: spec.glusterfs.closed of StorageNode %s says so; remove the entry to open it again",
+	return fmt.Sprintf("takes no new bricks %s: spec.glusterfs.closed of StorageNode %s says so; remove the entry "+
+		"to open it again",
 		where, n.Name)
 }
 
-// Tell says it in a plan: in a decision, and in a condition of the node, which is absent while all of the node is open.
+// Tell says it in a plan: in a decision, and in a condition of the node, which is absent while all
+// of the node is open.
 func Tell(p *engine.Plan, n *api.StorageNode, now time.Time) {
 	if n == nil {
 		return

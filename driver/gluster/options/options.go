@@ -1,5 +1,5 @@
-// Package options brings the options of volumes, as users write them, to the form in which GlusterFS
-// keeps them: the options of a group, and short names in full. It is pure.
+// Package options brings the options of volumes, as users write them, to the form in which
+// GlusterFS keeps them: the options of a group, and short names in full. It is pure.
 package options
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// Group is the option that names a group of options: GlusterFS sets those, and keeps no note of the group.
+// Group is the option that names a group of options: GlusterFS sets those, and keeps no note of the
+// group.
 const Group = "group"
 
 // Groups are the options of the groups that a release of GlusterFS has, by the name of the group.
@@ -35,12 +36,16 @@ func (g Groups) Expand(options map[string]string) (map[string]string, error) {
 	if Lay(all, rest); g[name] != nil {
 		return all, nil
 	}
+	if len(g) == 0 {
+		return all, fmt.Errorf("GlusterFS has no group of options %q: the node that reports has no files in "+
+			"/var/lib/glusterd/groups; install GlusterFS's package there anew, or write the options themselves", name)
+	}
 	return all, fmt.Errorf("GlusterFS has no group of options %q; name one of these: %s", name,
 		words.Few(slices.Sorted(maps.Keys(g))))
 }
 
-// Wanted are the options that a volume shall have: each layer over those before it, and all over the
-// defaults. An error says what of them cannot be; the others are wanted nevertheless.
+// Wanted are the options that a volume shall have: each layer over those before it, and all over
+// the defaults. An error says what of them cannot be; the others are wanted nevertheless.
 func Wanted(defaults map[string]string, groups Groups, layers ...api.VolumeOptions) (map[string]string, error) {
 	want := maps.Clone(defaults)
 	var errs []error
@@ -53,7 +58,8 @@ func Wanted(defaults map[string]string, groups Groups, layers ...api.VolumeOptio
 		errs = append(errs, err)
 		for name := range all {
 			if Same(name, allow) {
-				errs = append(errs, fmt.Errorf("option %s: spec.auth.allow of the Volume says who may use it: remove the option", name))
+				errs = append(errs, fmt.Errorf("option %s: spec.auth.allow of the Volume says who may use it: "+
+					"remove the option", name))
 				delete(all, name)
 			}
 		}
@@ -65,7 +71,8 @@ func Wanted(defaults map[string]string, groups Groups, layers ...api.VolumeOptio
 // allow is the option that has who may mount a volume.
 const allow = "auth.allow"
 
-// Refused says which options that are to be set GlusterFS did not take with these values the last time.
+// Refused says which options that are to be set GlusterFS did not take with these values the last
+// time.
 func Refused(set map[string]string, refused []glusterd.RefusedOption) error {
 	var errs []error
 	for _, r := range refused {
@@ -76,7 +83,8 @@ func Refused(set map[string]string, refused []glusterd.RefusedOption) error {
 	return joined(errs)
 }
 
-// Lay puts options over others. An option takes the place of the same one with a short or full name.
+// Lay puts options over others. An option takes the place of the same one with a short or full
+// name.
 func Lay(under, over map[string]string) {
 	for name := range over {
 		maps.DeleteFunc(under, func(other, _ string) bool { return Same(name, other) })
@@ -107,9 +115,10 @@ func rest(name string) string {
 	return rest
 }
 
-// Full writes short names of wanted options in full, as GlusterFS keeps them, if they are set already, or
-// were: have are the options of the volume, noted those that Holdfast set before. GlusterFS alone
-// knows what an option that is not set means, and refuses a short name that means two.
+// Full writes short names of wanted options in full, as GlusterFS keeps them, if they are set
+// already, or were: have are the options of the volume, noted those that Holdfast set before.
+// GlusterFS alone knows what an option that is not set means, and refuses a short name that means
+// two.
 func Full(want, have map[string]string, noted []string) map[string]string {
 	full := map[string]string{}
 	for name, value := range want {
@@ -123,7 +132,8 @@ func Full(want, have map[string]string, noted []string) map[string]string {
 	return full
 }
 
-// Noted writes short names of options that were noted in full, if one option of the volume is meant.
+// Noted writes short names of options that were noted in full, if one option of the volume is
+// meant.
 func Noted(noted []string, have map[string]string) (all []string) {
 	for _, note := range noted {
 		name, value, valued := strings.Cut(note, "=")

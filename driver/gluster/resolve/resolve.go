@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// Kind is the kind of Actions by which a person says which copy of files in split-brain is right. The Action lies in the
-// namespace of its cluster; its target is "volume/<name>".
+// Kind is the kind of Actions by which a person says which copy of files in split-brain is right.
+// The Action lies in the namespace of its cluster; its target is "volume/<name>".
 const Kind = "volume.resolve-split-brain"
 
 // Most is how many files in split-brain a status names.
@@ -42,7 +42,8 @@ var _ action.Handler = Resolver{}
 // Kind implements action.Handler.
 func (Resolver) Kind() action.Kind {
 	return action.Kind{
-		Name: Kind, Executor: api.ByLeader, Mode: action.Shared, Steps: []string{"resolve"}, Final: true, Timeout: 10 * time.Minute,
+		Name: Kind, Executor: api.ByLeader, Mode: action.Shared, Steps: []string{"resolve"}, Final: true,
+		Timeout: 10 * time.Minute,
 		Summary: "keeps the copy that a person chose of files in split-brain, and heals the others from it",
 	}
 }
@@ -53,7 +54,8 @@ func (r Resolver) Check(ctx context.Context, a *api.Action) error {
 	return err
 }
 
-// Step implements action.Handler. What gluster says against it ends the action: a person has to choose otherwise.
+// Step implements action.Handler. What gluster says against it ends the action: a person has to
+// choose otherwise.
 func (r Resolver) Step(ctx context.Context, a *api.Action, _ string) (action.Progress, error) {
 	daemon, cmd, err := r.command(ctx, a)
 	if err != nil {
@@ -67,7 +69,8 @@ func (r Resolver) Step(ctx context.Context, a *api.Action, _ string) (action.Pro
 		}
 		return action.Progress{}, fmt.Errorf("%w: %w", action.ErrRefused, err)
 	}
-	return action.Progress{Done: true, Message: fmt.Sprintf("the copies are healed from the one that was chosen (%s): %s",
+	return action.Progress{Done: true, Message: fmt.Sprintf("the copies are healed from the one that was chosen "+
+		"(%s): %s",
 		a.Spec.Parameters[Keep], words.Few(filesOf(a)))}, nil
 }
 
@@ -80,7 +83,8 @@ func (Resolver) Undo(context.Context, *api.Action, string) (action.Progress, err
 func (r Resolver) command(ctx context.Context, a *api.Action) (*api.Daemon, engine.Command, error) {
 	view, err := r.Store.View(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.Cluster})
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil, engine.Command{}, refusef("there is no StorageCluster %s in namespace %s", a.Spec.Cluster, a.Namespace)
+		return nil, engine.Command{}, refusef("there is no StorageCluster %s in namespace %s", a.Spec.Cluster,
+			a.Namespace)
 	}
 	if err != nil {
 		return nil, engine.Command{}, err
@@ -118,14 +122,16 @@ func resolveCommand(view *engine.View, a *api.Action) (*api.Daemon, engine.Comma
 	if keep != glusterd.KeepLatest && keep != glusterd.KeepBigger {
 		bricks := bricksAt(view, v, keep)
 		if len(bricks) == 0 {
-			return nil, cmd, refusef("%q is no node with a brick of volume %s that serves: keep %q, %q, or the copy of one of %s",
+			return nil, cmd, refusef("%q is no node with a brick of volume %s that serves: keep %q, %q, or the "+
+				"copy of one of %s",
 				keep, name, glusterd.KeepLatest, glusterd.KeepBigger, words.Few(Copies(v)))
 		}
 		cmd.Params[glusterd.ParamKeep], cmd.Params[glusterd.ParamBricks] = glusterd.KeepBrick, strings.Join(bricks, " ")
 	}
 	for j := range view.Daemons {
 		d := &view.Daemons[j]
-		if d.Spec.Type == glusterd.Type && d.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool && d.Status.State == api.DaemonRunning {
+		if d.Spec.Type == glusterd.Type && d.Spec.Parameters[glusterd.ParamReport] == glusterd.DepthPool &&
+			d.Status.State == api.DaemonRunning {
 			cmd.Daemon = d.Name
 			return d, cmd, nil
 		}
@@ -133,8 +139,8 @@ func resolveCommand(view *engine.View, a *api.Action) (*api.Daemon, engine.Comma
 	return nil, cmd, errors.New("no glusterd of the cluster speaks for its pool: waiting for one")
 }
 
-// notSplit says why a file cannot be meant. The list of those in split-brain is bounded, and names a directory for the files in it
-// that were made anew on both sides.
+// notSplit says why a file cannot be meant. The list of those in split-brain is bounded, and names
+// a directory for the files in it that were made anew on both sides.
 func notSplit(v *api.Volume, file string) string {
 	all := v.Status.SplitBrains
 	trimmed := func(s string) string { return strings.Trim(s, "<>") }

@@ -3,6 +3,7 @@ package serves
 
 import (
 	"fmt"
+	"slices"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
@@ -18,9 +19,10 @@ func Rejected(x *glusterd.Peer) string {
 		"before the pool can change", x.State)
 }
 
-// Of is what the pool says of the glusterd of a node, by what the speaker has of it as a peer, nil for the speaker
-// itself, and by which of the node's bricks are offline; nil where it serves.
-func Of(d *api.Daemon, x *glusterd.Peer, offline []string) *api.DaemonService {
+// Of is what the pool says of the glusterd of a node, by what the speaker has of it as a peer, nil
+// for the speaker itself, by which of the node's bricks are offline, and by the volume, if any,
+// that its self-heal daemon should heal and does not run for; nil where it serves.
+func Of(d *api.Daemon, x *glusterd.Peer, offline []string, unhealed string) *api.DaemonService {
 	restart := fmt.Sprintf("restart it with 'holdfast daemon restart %s'", d.Name)
 	says := func(state api.ServiceState, reason api.Reason, next, message string) *api.DaemonService {
 		return &api.DaemonService{State: state, Reason: reason, Message: message, Next: next}
@@ -36,6 +38,30 @@ func Of(d *api.Daemon, x *glusterd.Peer, offline []string) *api.DaemonService {
 		return says(api.ServiceLimited, api.ReasonBricksOffline, "wait: the leader has them started again; the logs of "+
 			"bricks that end again lie in /var/log/glusterfs/bricks on host "+d.Spec.Host,
 			"its process runs, and bricks of the node do not serve: "+words.Few(offline))
+	case unhealed != "":
+		return says(api.ServiceLimited, api.ReasonNotHealing, StartHealer(unhealed),
+			"its process runs, and the self-heal daemon of the node does not: copies that differ are not healed there")
 	}
 	return nil
+}
+
+// StartHealer is what to do where the self-heal daemon of a node ended: glusterd starts it with a
+// volume.
+func StartHealer(volume string) string {
+	return fmt.Sprintf("run 'gluster volume start %s force' on a node of the pool, which starts the self-heal "+
+		"daemon again; its "+
+		"log is /var/log/glusterfs/glustershd.log on its host", volume)
+}
+
+// Unhealed is a started volume for which the self-heal daemon of a node does not run, by the
+// address of the node, and whether that is the one that reports; empty where there is none.
+func Unhealed(volumes []glusterd.Volume, address string, reports bool) string {
+	for i := range volumes {
+		v := &volumes[i]
+		down := slices.Contains(v.HealersDown, address) || reports && slices.Contains(v.HealersDown, "localhost")
+		if v.State == glusterd.VolumeStarted && down {
+			return v.Name
+		}
+	}
+	return ""
 }
