@@ -161,18 +161,7 @@ func (s *statusAnswer) fill(o *Observation) {
 		o.Listed = s.Services.Listed()
 	}
 	o.PGs, o.BytesTotal = s.PGMap.NumPGs, s.PGMap.BytesTotal
-	for _, pg := range s.PGMap.ByState {
-		states := strings.Split(pg.Name, "+")
-		if slices.Contains(states, "unknown") {
-			o.PGsUnknown += pg.Count
-		}
-		if slices.Contains(states, "active") {
-			o.PGsActive += pg.Count
-		}
-		if isClean(pg.Name) {
-			o.PGsClean += pg.Count
-		}
-	}
+	o.PGsUnknown, o.PGsActive, o.PGsClean = s.PGMap.Count()
 }
 
 // monMap is the part of 'mon dump' that matters here.

@@ -3,13 +3,13 @@ package ceph
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/figures"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -167,7 +167,7 @@ func (c *conn) fillUnclean(ctx context.Context, facts *PoolFacts) {
 	for _, pg := range dump.Stats {
 		number, _, _ := strings.Cut(pg.ID, ".")
 		pool, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || isClean(pg.State) {
+		if err != nil || figures.IsClean(pg.State) {
 			continue
 		}
 		if facts.Unclean[pool] == nil {
@@ -210,11 +210,4 @@ func (c *conn) askMgr(ctx context.Context, cmd command, into any) bool {
 	defer cancel()
 	out, err := c.client.Mgr(ctx, cmd, nil)
 	return err == nil && json.Unmarshal(out, into) == nil
-}
-
-// isClean says whether a state of placement groups is a good one. A scrub does not make a clean one less so; what it found does.
-func isClean(state string) bool {
-	words := strings.Split(state, "+")
-	has := func(word string) bool { return slices.Contains(words, word) }
-	return has("active") && has("clean") && !has("inconsistent") && !has("failed_repair") && !has("snaptrim_error")
 }
