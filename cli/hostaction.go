@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/screen"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
 	"github.com/holdfast-storage/holdfast/propose/plans"
@@ -98,7 +98,7 @@ func (g *globals) planAction(ctx context.Context, w *writer, targets []target, d
 		return err
 	}
 	if dryRun {
-		fmt.Fprint(g.out, p.Report)
+		screen.Report(g.out, screen.Auto, p.Report)
 		return p.refusal()
 	}
 	if p.destroys() {

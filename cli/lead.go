@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,10 +18,12 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/leaving"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/hosts"
+	"github.com/holdfast-storage/holdfast/internal/livefigures"
 	"github.com/holdfast-storage/holdfast/internal/waits"
 	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/orch/apply"
 	orch "github.com/holdfast-storage/holdfast/orch/server"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 	"github.com/holdfast-storage/holdfast/orch/write"
 	"github.com/holdfast-storage/holdfast/platform/bare"
 	"github.com/holdfast-storage/holdfast/platform/store"
@@ -70,7 +73,10 @@ func lead(
 	c.Ready = func(asked *leader.Asked) {
 		calls := orch.New(store, asked, clients, server.Name(), log.With("part", "orch"))
 		calls.Leaving = func(v *engine.View) write.Leaving { return leaving.Of(v) }
-		end = server.Leads.Lead(calls)
+		mux := http.NewServeMux()
+		mux.Handle(wire.Prefix, calls)
+		mux.Handle(livefigures.Prefix, &livefigures.Handler{Ask: asked.Figures})
+		end = server.Leads.Lead(mux)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.TellLeader(ctx, bare.Fenced(server.Config(), token)) })

@@ -16,6 +16,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/exit"
 	"github.com/holdfast-storage/holdfast/cli/kube"
+	"github.com/holdfast-storage/holdfast/cli/screen"
 	"github.com/holdfast-storage/holdfast/driver"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/waits"
@@ -42,6 +43,7 @@ type planOptions struct {
 	// whenPossible keeps also what is refused as things are.
 	whenPossible bool
 	output       string
+	colour       screen.Colour
 	// exitCode has changes be told by the exit code.
 	exitCode bool
 }
@@ -74,6 +76,7 @@ With --exit-code the exit code is 5 if the plan has changes, and 0 if everything
 	f.BoolVar(&o.whenPossible, "when-possible", false, whenPossibleUsage)
 	f.StringVarP(&o.output, "output", "o", "",
 		"json or yaml: print the Plan, and do not store it; name: store it, and print its name alone")
+	o.colour.Bind(f)
 	f.BoolVar(&o.exitCode, "exit-code", false, "end with exit code 5 if there are changes")
 	return cmd
 }
@@ -106,7 +109,7 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 		return err
 	}
 	if o.output == "" {
-		fmt.Fprint(g.out, p.Report)
+		screen.Report(g.out, o.colour, p.Report)
 	}
 	if operation == api.PlanApply {
 		if err := p.judge(w, g.err); err != nil {
@@ -264,7 +267,7 @@ func (g *globals) requireNamed(ctx context.Context, w *writer, p *proposal) erro
 		g.dropAsked()
 		return nil
 	}
-	fmt.Fprint(g.out, p.Report)
+	screen.Report(g.out, screen.Auto, p.Report)
 	plan, err := g.keep(ctx, w, p)
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func TestPlan_isDoneExactly(t *testing.T) {
 	p := newHome(t, "exactly")
 	out := p.must(t, exitOK, p.manifest("ceph: {}"), []string{"plan", "-f", "-"},
 		"storagecluster/exactly/c", "spec.ceph.mon.count:", "start 5 daemons", "exactly-1  mgr.a mon.a", "prepare 3 daemons",
-		"device wwn-10 (ACME DISK S10 4 TiB)", "run osd new", "4 objects to write, 8 daemons to start", "highest risk: None")
+		"device wwn-10 (ACME DISK S10 4 TiB)", "run osd new", "4 objects to create, 8 daemons to start", "highest risk: None")
 	name := nameIn(t, out)
 	var clusters api.StorageClusterList
 	if err := p.List(t.Context(), &clusters, client.InNamespace("exactly")); err != nil || len(clusters.Items) > 0 {

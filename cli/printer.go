@@ -1,19 +1,15 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/screen"
 	"github.com/holdfast-storage/holdfast/cli/why"
-	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // printer shows progress: a picture that is drawn again and again on a terminal, a line for each change elsewhere, or
@@ -23,6 +19,8 @@ type printer struct {
 	// screen is the terminal itself that a picture is drawn on; nil elsewhere.
 	screen *screen.Terminal
 	json   bool
+	// yaml is set where JSON is to be written as YAML.
+	yaml bool
 	// several is set where several actions are told of, each with its name.
 	several bool
 	start   time.Time
@@ -36,7 +34,8 @@ type printer struct {
 }
 
 func newPrinter(out io.Writer, output string) *printer {
-	p := &printer{out: out, json: output == "json", start: time.Now(), told: map[string]string{}}
+	p := &printer{out: out, yaml: output == "yaml", start: time.Now(), told: map[string]string{}}
+	p.json = p.yaml || output == "json"
 	if !p.json {
 		p.screen = screen.Of(out)
 	}
@@ -89,7 +88,7 @@ func (p *printer) with(fresh clusterPicture) []string {
 
 func (p *printer) showJSON(name string, s snapshot) {
 	headline, lines, actions := s.headline(), s.lines(), s.actionsText()
-	text := withoutDurations(fmt.Sprint(headline, lines, actions))
+	text := screen.WithoutDurations(fmt.Sprint(headline, lines, actions))
 	if p.told[name] == text {
 		return
 	}
@@ -97,6 +96,9 @@ func (p *printer) showJSON(name string, s snapshot) {
 	said := map[string]any{"cluster": name, "status": headline, "seconds": p.seconds(), "objects": lines}
 	if actions != "" {
 		said["actions"] = actions
+	}
+	if s.Status != nil {
+		screen.Add(said, &s.Status.Status, s.figures)
 	}
 	p.emit(said)
 }
@@ -122,11 +124,7 @@ func (p *printer) seconds() float64 {
 }
 
 func (p *printer) emit(v any) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // only maps of plain values are given
-	}
-	fmt.Fprintf(p.out, "%s\n", words.JSON(string(data)))
+	fmt.Fprint(p.out, screen.Encode(v, p.yaml))
 }
 
 func (p *printer) showChanges(name string, s snapshot) {
@@ -143,7 +141,7 @@ func (p *printer) showChanges(name string, s snapshot) {
 
 // tellNew tells of what is not only older than when it was told.
 func (p *printer) tellNew(key, text string) {
-	if same := withoutDurations(text); p.told[key] != same {
+	if same := screen.WithoutDurations(text); p.told[key] != same {
 		p.told[key] = same
 		p.say(text)
 	}
@@ -158,23 +156,7 @@ func (p *printer) tell(key, text string) {
 }
 
 func (p *printer) say(text string) {
-	fmt.Fprintf(p.out, "%6.1fs  %s\n", p.seconds(), shorten(printable(text)))
-}
-
-// aDuration is how long something lasts, as Ceph and Holdfast write it: 83s, 1m23s, 10 s. Days, which may be hexadecimal digits, change nothing that often.
-var aDuration = regexp.MustCompile(`\b(\d+(\.\d+)? ?(ms|s|sec|m|min|h))+\b`)
-
-// withoutDurations makes texts alike that differ only in for how long something has lasted, such as that a PG is stuck.
-func withoutDurations(text string) string { return aDuration.ReplaceAllString(text, "…") }
-
-// shorten leaves out the middle of a line that nobody would read to its end: what is wrong comes first, and what to do last.
-func shorten(text string) string {
-	const head, tail = 240, 160
-	runes := []rune(text)
-	if len(runes) <= head+tail {
-		return text
-	}
-	return string(runes[:head]) + " … " + string(runes[len(runes)-tail:])
+	fmt.Fprintf(p.out, "%6.1fs  %s\n", p.seconds(), screen.Shorten(printable(text)))
 }
 
 func (l line) plain() string {
@@ -195,26 +177,19 @@ func picture(name string, s snapshot, elapsed time.Duration) []string {
 	if counts := s.counts(); counts != "" {
 		rows = append(rows, "  "+counts)
 	}
-	if s.Status != nil && screen.Numbers(&s.Status.Status) != "" {
-		rows = append(rows, "  "+screen.Numbers(&s.Status.Status))
+	if s.Status != nil {
+		for _, row := range screen.Numbers(&s.Status.Status, s.figures) {
+			rows = append(rows, "  "+row)
+		}
 	}
 	if actions := s.actionsText(); actions != "" {
 		rows = append(rows, "  "+actions)
 	}
-	lines := s.lines()
-	rank := func(l line) int { return screen.Rank(l.mark(), l.State) }
-	slices.SortStableFunc(lines, func(a, b line) int { return rank(a) - rank(b) })
-	if len(s.Daemons) > screen.Many { // the counts have those that are as desired
-		lines = slices.DeleteFunc(lines, func(l line) bool { return l.Host != "" && l.mark() == "✓" })
+	var lines []screen.Row
+	for _, l := range s.lines() {
+		lines = append(lines, screen.Row{Mark: l.mark(), Object: l.Object, Host: l.Host, State: l.State, Detail: l.Detail})
 	}
-	var wo, wh int
-	for _, l := range lines {
-		wo, wh = max(wo, len(l.Object)), max(wh, len(l.Host))
-	}
-	for _, l := range lines {
-		row := fmt.Sprintf("  %s %-*s  %-*s  %-9s  %s", l.mark(), wo, l.Object, wh, l.Host, l.State, l.Detail)
-		rows = append(rows, strings.TrimRight(row, " "))
-	}
+	rows = append(rows, screen.Rows(lines, len(s.Daemons) > screen.Many)...)
 	for _, d := range s.decisions() {
 		rows = append(rows, "  - "+d)
 	}
@@ -234,15 +209,6 @@ func (l line) mark() string {
 		return "?"
 	}
 	return "…"
-}
-
-// print prints rows once.
-func (p *printer) print(rows []string) {
-	if p.screen == nil {
-		fmt.Fprintln(p.out, strings.Join(screen.Fit(rows, 0), "\n"))
-		return
-	}
-	p.screen.Print(rows)
 }
 
 // printable makes one line of a text: a space stands in the place of each control character.

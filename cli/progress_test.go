@@ -326,7 +326,8 @@ func TestPicture_many(t *testing.T) {
 		d.Status.State, d.Status.ObservedGeneration = state, 1
 		s.Daemons = append(s.Daemons, d)
 	}
-	if rows := picture("ceph", s, 0); len(rows) != 2 || !strings.HasPrefix(rows[1], "  ✗ osd.38") {
+	if rows := picture("ceph", s, 0); len(rows) != 3 || !strings.HasPrefix(rows[1], "  ✗ osd.38") ||
+		rows[2] != "  ! osd: 39 of 40 run and serve" {
 		t.Errorf("%q", rows)
 	}
 	s.Daemons = s.Daemons[20:]

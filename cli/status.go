@@ -12,28 +12,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/screen"
+	"github.com/holdfast-storage/holdfast/internal/livefigures"
 )
 
 func newStatus(g *globals) *cobra.Command {
-	var watch bool
-	var output string
+	var o statusOptions
 	cmd := &cobra.Command{
 		Use:   "status [CLUSTER]",
 		Short: "Show the state of clusters, what they wait for, and why",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `Shows the state of clusters: what is used, what clients do, what is left to recover and for how long,
+and daemons, what is broken first. The leader asks the storage system when you ask; if it does not
+answer, the figures are those of the StorageStatus.`,
+		Example: "  holdfast status ceph --watch\n  holdfast status -o yaml",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
+			if o.output != "yaml" {
+				if err := checkOutput(o.output); err != nil {
+					return err
+				}
 			}
-			return g.status(cmd.Context(), args, watch, output)
+			return g.status(cmd.Context(), args, o)
 		},
 	}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json: one JSON object a line")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "print it again whenever it changes")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json: one JSON object a line; yaml: one document each")
+	o.colour.Bind(cmd.Flags())
 	return cmd
 }
 
-func (g *globals) status(ctx context.Context, args []string, watch bool, output string) error {
+type statusOptions struct {
+	watch  bool
+	output string
+	colour screen.Colour
+}
+
+func (g *globals) status(ctx context.Context, args []string, o statusOptions) error {
 	c, err := g.client()
 	if err != nil {
 		return err
@@ -46,9 +60,16 @@ func (g *globals) status(ctx context.Context, args []string, watch bool, output 
 		fmt.Fprintln(g.err, g.noCluster())
 		return nil
 	}
-	p := newPrinter(g.out, output)
-	if watch {
-		return g.watchStatus(ctx, keys, p)
+	live, err := livefigures.NewReader(g.restConfig, c)
+	if err != nil {
+		return err
+	}
+	p := newPrinter(g.out, o.output)
+	if o.watch {
+		if p.screen != nil {
+			p.screen.Colour = o.colour
+		}
+		return g.watchStatus(ctx, keys, p, live)
 	}
 	for _, key := range keys {
 		var s snapshot
@@ -59,12 +80,12 @@ func (g *globals) status(ctx context.Context, args []string, watch bool, output 
 		if err != nil {
 			return err
 		}
-		if output == "json" {
+		s.figures = live.ReadIfAny(ctx, key)
+		if p.json {
 			p.showJSON(key.Name, s)
 			continue
 		}
-		rows := picture(key.Name, s, sinceCreation(s))
-		p.print(rows)
+		screen.Print(g.out, o.colour, picture(key.Name, s, sinceCreation(s)))
 	}
 	return nil
 }
@@ -105,12 +126,19 @@ func (g *globals) chosen(
 	return keys, nil
 }
 
+// refresh is how often figures are read again while a person watches.
+const refresh = 2 * time.Second
+
 // watchStatus shows the clusters until it is interrupted.
-func (g *globals) watchStatus(ctx context.Context, keys []types.NamespacedName, p *printer) error {
+func (g *globals) watchStatus(
+	ctx context.Context, keys []types.NamespacedName, p *printer, live *livefigures.Reader,
+) error {
 	w, err := g.watchNamespace(ctx, g.namespace)
 	if err != nil {
 		return err
 	}
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
 	for {
 		var rows []string
 		for _, key := range keys {
@@ -118,6 +146,7 @@ func (g *globals) watchStatus(ctx context.Context, keys []types.NamespacedName, 
 			if err != nil {
 				return err
 			}
+			s.figures = live.ReadIfAny(ctx, key)
 			if p.screen == nil {
 				p.show(key.Name, s)
 				continue
@@ -129,6 +158,7 @@ func (g *globals) watchStatus(ctx context.Context, keys []types.NamespacedName, 
 		}
 		select {
 		case <-w.changed:
+		case <-tick.C:
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return nil

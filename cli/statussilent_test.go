@@ -39,7 +39,7 @@ func TestStatus_silentHost(t *testing.T) {
 	defer cancel()
 	watched := &until{text: "mon.hushed-2 on hushed-2: Unknown, last reported Running", do: cancel}
 	g := &globals{kubeconfig: p.kubeconfig, namespace: p.namespace, streams: streams{out: watched}}
-	if err := g.status(ctx, []string{"c"}, true, ""); err != nil {
+	if err := g.status(ctx, []string{"c"}, statusOptions{watch: true}); err != nil {
 		t.Errorf("%v:\n%s", err, watched.String())
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/holdfast-storage/holdfast/control/sight"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 	"github.com/holdfast-storage/holdfast/internal/absence"
+	"github.com/holdfast-storage/holdfast/internal/livefigures"
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
@@ -368,6 +369,7 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 	seen := &sight.Book{Running: s.revoked.Running, Verify: s.identity.credentials.VerifyOptions, Now: time.Now}
 	renewer := &join.Renewer{Authority: s.identity.signer, Now: time.Now, Log: s.log}
 	listener.Broken = seen.Broken
+	leads := &led.Handler{Leader: &s.Leads, Server: s.settings.Name, Client: client, Transport: s.identity.loopback}
 	return &apiserver.Config{
 		Listener: listener, Credentials: s.identity.credentials, Loopback: s.loopback,
 		Etcd: apiserver.Etcd{
@@ -389,9 +391,8 @@ func (s *Server) apiConfig(listener *doors.Listener) (*apiserver.Config, error) 
 			SeatPath:            http.HandlerFunc(s.serveSeat),
 			absence.Path:        seen,
 			quorumview.Path:     http.HandlerFunc(s.serveQuorum),
-			wire.Prefix: &led.Handler{
-				Leader: &s.Leads, Server: s.settings.Name, Client: client, Transport: s.identity.loopback,
-			},
+			wire.Prefix:         leads,
+			livefigures.Prefix:  leads,
 		},
 		Long: []string{BackupPath},
 	}, nil

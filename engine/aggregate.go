@@ -39,9 +39,7 @@ func Aggregate(v *View, p *Plan, now time.Time) api.StorageStatusStatus {
 		addReason(&s, text)
 	}
 	s.Daemons = countDaemons(v, p)
-	if s.StaleSince == nil {
-		s.Figures = figures.Publish(figuresBefore(v), s.Figures)
-	}
+	figures.Settle(v.Status, &s, now)
 	return s
 }
 
@@ -51,13 +49,6 @@ func ChangedBefore(v *View) []api.OutsideChange {
 		return nil
 	}
 	return v.Status.Status.ChangedOutside
-}
-
-func figuresBefore(v *View) *api.StorageFigures {
-	if v.Status == nil {
-		return nil
-	}
-	return v.Status.Status.Figures
 }
 
 // addReason adds a reason to those that keep the status from ONLINE.

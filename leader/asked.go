@@ -12,6 +12,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/engine/figures"
 	"github.com/holdfast-storage/holdfast/propose"
 )
 
@@ -94,6 +95,23 @@ func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Durati
 		Now: time.Now(), Observe: observe,
 	}
 	return propose.Make(ctx, home, r)
+}
+
+// Figures are what a storage system holds and does now; nil where it can say no more than its StorageStatus has.
+func (a *Asked) Figures(ctx context.Context, cluster types.NamespacedName) (*api.StorageFigures, error) {
+	for _, o := range a.all {
+		source, ok := o.Driver.(figures.Source)
+		if !ok {
+			continue
+		}
+		found, err := within(ctx, a, func(ctx context.Context) (*api.StorageFigures, error) {
+			return source.Figures(ctx, cluster.Namespace, cluster.Name)
+		})
+		if found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
 }
 
 // errTooSlow says that a storage system is not waited for any longer.

@@ -5,8 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StorageStatus tells the state of a storage system. It is QuarterMaster's resource; the engine makes one for each
-// StorageCluster, with the same name, and is its only writer.
+// StorageStatus tells the state of a storage system. The engine makes one for each StorageCluster, with its name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -100,7 +99,7 @@ type StorageFigures struct {
 	AvailableBytes int64 `json:"availableBytes"`
 	// UsedPercent is UsedBytes of RawBytes, in per cent.
 	UsedPercent int32 `json:"usedPercent"`
-	// DataBytes is what clients stored, each copy counted once, in so many Objects.
+	// DataBytes is what clients stored, each copy counted once.
 	DataBytes int64 `json:"dataBytes,omitempty"`
 	Objects   int64 `json:"objects,omitempty"`
 	// PlacementGroups counts Ceph's placement groups by state. In a StorageStatus scrubs are left out.
@@ -108,21 +107,19 @@ type StorageFigures struct {
 	// +listMapKey=state
 	// +kubebuilder:validation:MaxItems=64
 	PlacementGroups []PlacementGroupCount `json:"placementGroups,omitempty"`
-	// ClientIO is what clients read and write at this moment. A StorageStatus does not have it.
+	// ClientIO is that of this moment. A StorageStatus does not have it.
 	ClientIO *ClientIO `json:"clientIO,omitempty"`
 	// Recovery is set while copies of objects are missing or lie at the wrong place.
 	Recovery *RecoveryFigures `json:"recovery,omitempty"`
 }
 
-// PlacementGroupCount counts the placement groups of one state.
+// PlacementGroupCount counts the placement groups of one state, such as active+clean.
 type PlacementGroupCount struct {
-	// State is Ceph's own word, such as active+clean.
-	// +kubebuilder:validation:MaxLength=256
 	State string `json:"state"`
 	Count int32  `json:"count"`
 }
 
-// ClientIO is what clients read and write in a second.
+// ClientIO is what clients do.
 type ClientIO struct {
 	ReadBytesPerSecond  int64 `json:"readBytesPerSecond"`
 	WriteBytesPerSecond int64 `json:"writeBytesPerSecond"`
@@ -132,13 +129,11 @@ type ClientIO struct {
 
 // RecoveryFigures are what the storage system still has to copy and move. Each copy of an object counts.
 type RecoveryFigures struct {
-	DegradedCopies  int64 `json:"degradedCopies"`
-	MisplacedCopies int64 `json:"misplacedCopies"`
-	// UnfoundObjects are objects of which no copy can be found.
-	UnfoundObjects int64 `json:"unfoundObjects,omitempty"`
-	// TotalCopies are the copies that there should be, of all objects.
-	TotalCopies int64 `json:"totalCopies"`
-	// BytesPerSecond and ObjectsPerSecond are 0 while nothing is copied.
+	// DegradedCopies are missing, of TotalCopies that there should be. UnfoundObjects have no copy that can be found.
+	DegradedCopies   int64 `json:"degradedCopies"`
+	MisplacedCopies  int64 `json:"misplacedCopies"`
+	UnfoundObjects   int64 `json:"unfoundObjects,omitempty"`
+	TotalCopies      int64 `json:"totalCopies"`
 	BytesPerSecond   int64 `json:"bytesPerSecond"`
 	ObjectsPerSecond int64 `json:"objectsPerSecond"`
 	// SecondsLeft is an estimate: the copies that are left, at this rate. It is not set while nothing is copied.
@@ -147,7 +142,6 @@ type RecoveryFigures struct {
 
 // HealthCheck is one thing that the storage system itself finds wrong.
 type HealthCheck struct {
-	// Code is its name, such as OSD_NEARFULL.
 	// +kubebuilder:validation:MaxLength=64
 	Code string `json:"code"`
 	// Severity is the storage system's own word, such as HEALTH_WARN.
@@ -179,7 +173,6 @@ type OutsideChange struct {
 
 // DaemonCount counts the daemons of one type and version.
 type DaemonCount struct {
-	// Type is such as ceph-osd.
 	Type string `json:"type"`
 	// Version is the release as the program tells it; empty while it is not known.
 	Version string `json:"version,omitempty"`
@@ -199,15 +192,12 @@ type CephStatus struct {
 	Quorum []string `json:"quorum,omitempty"`
 	// ActiveMgr is the name of the active manager.
 	ActiveMgr string `json:"activeMgr,omitempty"`
-	// OSDs counts the OSDs that exist.
-	OSDs int32 `json:"osds,omitempty"`
-	// OSDsUp counts the OSDs that are up.
+	// OSDs counts the OSDs that exist, OSDsUp and OSDsIn those that are up and in.
+	OSDs   int32 `json:"osds,omitempty"`
 	OSDsUp int32 `json:"osdsUp,omitempty"`
-	// OSDsIn counts the OSDs that are in.
 	OSDsIn int32 `json:"osdsIn,omitempty"`
-	// PGs counts the placement groups.
-	PGs int32 `json:"pgs,omitempty"`
-	// PGsClean counts the placement groups that are active+clean.
+	// PGs counts the placement groups, PGsClean those that are active+clean.
+	PGs      int32 `json:"pgs,omitempty"`
 	PGsClean int32 `json:"pgsClean,omitempty"`
 	// Muted are the codes of Ceph's health checks that an administrator has muted ('ceph health mute'); nothing is told of them.
 	// +listType=atomic

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	typed "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 
@@ -23,6 +24,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	election "github.com/holdfast-storage/holdfast/control/leader"
 	"github.com/holdfast-storage/holdfast/csi/classes"
+	"github.com/holdfast-storage/holdfast/internal/livefigures"
 	"github.com/holdfast-storage/holdfast/internal/version"
 	"github.com/holdfast-storage/holdfast/leader"
 	"github.com/holdfast-storage/holdfast/platform/kube"
@@ -70,6 +72,8 @@ type operator struct {
 	metrics *leader.Metrics
 	// problem is why the operator cannot lead. It counts for unfitFor.
 	problem atomic.Pointer[problem]
+	// asked answers while the operator leads; otherwise nil.
+	asked atomic.Pointer[leader.Asked]
 }
 
 // Run runs an operator until ctx ends.
@@ -184,6 +188,8 @@ func (o *operator) lead(ctx context.Context, token string) error {
 	if c.Actions, err = s.Actions(ctx); err != nil {
 		return fmt.Errorf("while starting to look after actions: %w", err)
 	}
+	c.Ready = o.asked.Store
+	defer o.asked.Store(nil)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return o.terms.Watch(ctx, token) })
 	group.Go(func() error { return keeper.Run(ctx) })
@@ -226,5 +232,15 @@ func (o *operator) handler() http.Handler {
 		fmt.Fprintln(w, "ok")
 	})
 	mux.Handle("GET /metrics", legacyregistry.Handler())
+	mux.Handle("GET "+livefigures.Prefix, &livefigures.Handler{Ask: o.figures})
 	return mux
+}
+
+// figures asks a storage system while this operator leads.
+func (o *operator) figures(ctx context.Context, cluster types.NamespacedName) (*api.StorageFigures, error) {
+	asked := o.asked.Load()
+	if asked == nil {
+		return nil, errors.New("this operator does not lead")
+	}
+	return asked.Figures(ctx, cluster)
 }

@@ -2,11 +2,8 @@
 package screen
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
-
-	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // Many is how many daemons a cluster has when only those that are not as desired get a row of their own.
@@ -53,49 +50,40 @@ func Wrap(row string, width, indent int) (rows []string) {
 }
 
 const (
-	red, green, yellow = "31", "32", "33"
-	reset              = "\x1b[0m"
+	red, green, yellow, bold = "31", "32", "33", "1"
+	reset                    = "\x1b[0m"
 )
 
-// coloured are words, and marks at the beginning of a row, by their colours.
-var coloured = []struct {
+// rule gives what is found in a row a colour.
+type rule struct {
 	found  *regexp.Regexp
 	colour string
-}{
+}
+
+// coloured are words, and marks at the beginning of a row, by their colours.
+var coloured = []rule{
 	{regexp.MustCompile(`^  ✗|\b(OFFLINE|HEALTH_ERR)\b`), red},
 	{regexp.MustCompile(`^  [!?…]|\b(DEGRADED|HEALTH_WARN)\b`), yellow},
 	{regexp.MustCompile(`^  ✓|\b(ONLINE|HEALTH_OK)\b`), green},
 }
 
-// Paint gives a row its colours. The row has no control characters.
-func Paint(row string) string {
-	for _, c := range coloured {
+// planned are the same for the rows of a plan.
+var planned = []rule{
+	{regexp.MustCompile(`^plan: .*`), bold},
+	{regexp.MustCompile(`^DATA IS DESTROYED.*|\[DATA IS DESTROYED\]|^ *[-\d]+ remove\b|  deleted\b`), red},
+	{regexp.MustCompile(`\[less redundancy\]|\[restart\]|^ *[-\d]+ change\b|  changed\b`), yellow},
+	{regexp.MustCompile(`^ *[-\d]+ (start|prepare)\b|  new\b`), green},
+}
+
+// Paint gives a row of a status its colours. The row has no control characters.
+func Paint(row string) string { return paint(row, coloured) }
+
+// PaintPlan gives a row of a plan its colours. The row has no control characters.
+func PaintPlan(row string) string { return paint(row, planned) }
+
+func paint(row string, rules []rule) string {
+	for _, c := range rules {
 		row = c.found.ReplaceAllString(row, "\x1b["+c.colour+"m${0}"+reset)
 	}
 	return row
-}
-
-// Numbers are what a storage system has and holds, by its own word; empty where it said nothing.
-func Numbers(s *api.StorageStatusStatus) string {
-	var parts []string
-	if s.Capacity != nil && !s.Capacity.IsZero() {
-		parts = append(parts, "capacity "+size(s.Capacity.Value()))
-	}
-	if c := s.Ceph; c != nil && c.OSDs > 0 {
-		parts = append(parts, fmt.Sprintf("OSDs: %d up and %d in of %d", c.OSDsUp, c.OSDsIn, c.OSDs))
-	}
-	if c := s.Ceph; c != nil && c.PGs > 0 {
-		parts = append(parts, fmt.Sprintf("PGs: %d of %d active+clean", c.PGsClean, c.PGs))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// size is a number of bytes as Ceph writes it.
-func size(bytes int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	n, unit := float64(bytes), 0
-	for n >= 1024 && unit < len(units)-1 {
-		n, unit = n/1024, unit+1
-	}
-	return fmt.Sprintf("%.3g %s", n, units[unit])
 }

@@ -19,6 +19,8 @@ const indent = 6
 // Terminal is a terminal on which rows are drawn, in the place of those drawn before.
 type Terminal struct {
 	file *os.File
+	// Colour says whether it has colours.
+	Colour Colour
 	// drawn is the number of terminal rows of the picture that is there now.
 	drawn int
 }
@@ -43,20 +45,16 @@ func (t *Terminal) Draw(rows []string) {
 	if t.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", t.drawn)
 	}
+	coloured := t.Colour.On(t.file)
 	for _, row := range rows {
-		b.WriteString(paint(row) + "\x1b[K\n")
+		if coloured {
+			row = Paint(row)
+		}
+		b.WriteString(row + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
 	io.WriteString(t.file, b.String()) //nolint:errcheck // a terminal that is gone needs no picture
 	t.drawn = len(rows)
-}
-
-// Print prints rows once.
-func (t *Terminal) Print(rows []string) {
-	width, _ := t.size()
-	for _, row := range Fit(rows, width) {
-		fmt.Fprintln(t.file, paint(row))
-	}
 }
 
 func (t *Terminal) size() (width, height int) {
@@ -64,14 +62,6 @@ func (t *Terminal) size() (width, height int) {
 		return w, h
 	}
 	return 80, 24
-}
-
-// paint gives a row its colours, unless the user wants none: https://no-color.org.
-func paint(row string) string {
-	if os.Getenv("NO_COLOR") != "" {
-		return row
-	}
-	return Paint(row)
 }
 
 // Fit wraps rows at the width of a terminal; 0 stands for any. A message may hold what a daemon wrote, and nothing of

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/livefigures"
 	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
@@ -80,7 +81,9 @@ var openPaths = []string{
 
 // viewerPaths are what viewers may read beside openPaths. Whatever else the server serves, such as profiles, which slow it down and
 // show what is in its memory, is for administrators alone.
-var viewerPaths = []string{"/", "/metrics", "/healthz/", "/livez/", "/readyz/", "/holdfast/v1/quorum"}
+var viewerPaths = []string{
+	"/", "/metrics", "/healthz/", "/livez/", "/readyz/", "/holdfast/v1/quorum", livefigures.Prefix,
+}
 
 // openReviews are what everyone who has a certificate may ask: who they are, and what they may do.
 var openReviews = []string{

@@ -88,6 +88,7 @@ func TestAuthorizer(t *testing.T) {
 		{"viewer", "get /", true},
 		{"viewer", "get /readyz/etcd", true},
 		{"viewer", "get /holdfast/v1/quorum", true},
+		{"viewer", "get /holdfast/v1/figures/default/ceph", true},
 		{"viewer", "get /holdfast/v1/backup", false},
 		{"viewer", "get /debug/pprof/profile", false},
 		{"viewer", "get /debug/pprof", false},

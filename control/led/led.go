@@ -1,5 +1,5 @@
-// Package led serves the calls of 'ceph orch', which only the server that leads can answer: a
-// server that does not lead passes them on to it.
+// Package led serves what only the server that leads can answer, such as the calls of 'ceph orch': a server that does
+// not lead passes them on to it.
 package led
 
 import (
@@ -42,7 +42,7 @@ func (l *Leader) Lead(h http.Handler) (end func()) {
 	return func() { l.handler.CompareAndSwap(&h, nil) }
 }
 
-// Handler serves the calls of 'ceph orch' (package orch/wire) on one server.
+// Handler serves what the leader answers on one server. A refusal is written as package orch/wire has it.
 type Handler struct {
 	// Leader is this server's.
 	Leader *Leader

@@ -2,6 +2,7 @@ package ceph
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -46,6 +47,19 @@ func (d *Driver) Type() api.StorageType { return api.StorageCeph }
 func (d *Driver) Handlers(store engine.Store) []action.Handler {
 	own := []action.Handler{Recoverer{Store: store, Driver: d}, HandOver{Store: store, Driver: d}}
 	return append(own, daemonaction.Handlers(daemonaction.Config{Store: store, Driver: d, Types: restartTypes})...)
+}
+
+// Figures asks the mons over the connection that orchestrations use; nil where there is none.
+func (d *Driver) Figures(ctx context.Context, namespace, name string) (*api.StorageFigures, error) {
+	c := d.connected(types.NamespacedName{Namespace: namespace, Name: name})
+	if c == nil {
+		return nil, nil
+	}
+	var status statusAnswer
+	if err := c.first(ctx, laterAnswer, &status); err != nil {
+		return nil, fmt.Errorf("while asking the mons for their status: %w", err)
+	}
+	return status.PGMap.Figures(c.now()), nil
 }
 
 // Forget closes the connection to a cluster.

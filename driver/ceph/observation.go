@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
 	"github.com/holdfast-storage/holdfast/driver/ceph/figures"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
-	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
 	"github.com/holdfast-storage/holdfast/driver/ceph/serves"
 	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
@@ -162,18 +161,7 @@ func (s *statusAnswer) fill(o *Observation) {
 		o.Listed = s.Services.Listed()
 	}
 	o.PGs, o.BytesTotal = s.PGMap.NumPGs, s.PGMap.BytesTotal
-	for _, pg := range s.PGMap.ByState {
-		states := strings.Split(pg.Name, "+")
-		if slices.Contains(states, "unknown") {
-			o.PGsUnknown += pg.Count
-		}
-		if slices.Contains(states, "active") {
-			o.PGsActive += pg.Count
-		}
-		if placing.IsClean(pg.Name) {
-			o.PGsClean += pg.Count
-		}
-	}
+	o.PGsUnknown, o.PGsActive, o.PGsClean = s.PGMap.Count()
 }
 
 // monMap is the part of 'mon dump' that matters here.

@@ -202,5 +202,5 @@ func (p *planner) figures() *api.StorageFigures {
 			total, free = total+s.Size, free+s.Free
 		}
 	}
-	return figures.Of(p.now, total, total-free)
+	return figures.Of(total, total-free)
 }

@@ -143,5 +143,5 @@ func (p *planner) figures() *api.StorageFigures {
 			total, used = total+x.Size, used+x.Used
 		}
 	}
-	return figures.Of(p.now, total, used)
+	return figures.Of(total, used)
 }

@@ -1,8 +1,10 @@
-// Package figures decides which figures of a storage system are worth a write to its StorageStatus: they change all the
-// time, and a status that is written every second costs each server, each watch and each backup. It is pure.
+// Package figures decides which figures of a storage system are worth a write to its StorageStatus: they change all
+// the time, and a status that is written every second costs each server, each watch and each backup. It is pure.
 package figures
 
 import (
+	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,28 @@ import (
 
 // pause is how long what is published stays at least, but for the begin and the end of a recovery.
 const pause = 10 * time.Second
+
+// Source is a driver of a storage system that says at any moment what it holds and does.
+type Source interface {
+	// Figures asks the storage system; nil where the driver has no connection to the cluster.
+	Figures(ctx context.Context, namespace, name string) (*api.StorageFigures, error)
+}
+
+// Settle gives a status the figures that it is written with; see Publish. had is the one that there is, or nil. Figures
+// without a time are those of now.
+func Settle(had *api.StorageStatus, s *api.StorageStatusStatus, now time.Time) {
+	if s.Figures != nil && s.Figures.Time.IsZero() {
+		s.Figures = s.Figures.DeepCopy()
+		s.Figures.Time = metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	switch {
+	case s.StaleSince != nil: // it has what was said last
+	case had == nil:
+		s.Figures = Publish(nil, s.Figures)
+	default:
+		s.Figures = Publish(had.Status.Figures, s.Figures)
+	}
+}
 
 // Publish is what the StorageStatus has next: the figures that it had, unless those of now differ in what matters. What
 // clients do at the moment is never published.
@@ -70,14 +94,15 @@ func withoutScrubs(groups []api.PlacementGroupCount) (all []api.PlacementGroupCo
 	return all
 }
 
-// Of are the figures of a storage system that says how much space it has and uses; nil where it has none.
-func Of(now time.Time, raw, used int64) *api.StorageFigures {
+// Of are the figures of a storage system that says how much space it has and uses, without a time: plans do not depend on
+// it. They are nil where it has none.
+func Of(raw, used int64) *api.StorageFigures {
 	if raw <= 0 {
 		return nil
 	}
 	return &api.StorageFigures{
-		Time: metav1.Time{Time: now.Truncate(time.Second)}, RawBytes: raw, UsedBytes: used, AvailableBytes: raw - used,
-		UsedPercent: int32(100 * float64(used) / float64(raw)),
+		RawBytes: raw, UsedBytes: used, AvailableBytes: raw - used,
+		UsedPercent: int32(math.Round(100 * float64(used) / float64(raw))),
 	}
 }
 

@@ -3,6 +3,7 @@ package figures
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,8 +32,8 @@ func TestPublish(t *testing.T) {
 		written  bool
 	}{
 		"nothing":             {had, at(1000, nil), false},
-		"client IO":           {had, at(1000, func(f *api.StorageFigures) { f.ClientIO = &api.ClientIO{ReadsPerSecond: 7} }), false},
-		"a little":            {had, at(1000, func(f *api.StorageFigures) { f.UsedBytes, f.Objects = 105, 104 }), false},
+		"client IO":           {had, at(1000, reads), false},
+		"a little":            {had, at(1000, aLittle), false},
 		"scrub":               {had, at(1000, scrub), false},
 		"used":                {had, at(1000, func(f *api.StorageFigures) { f.UsedBytes = 120 }), true},
 		"objects":             {had, at(1000, func(f *api.StorageFigures) { f.Objects = 110 }), true},
@@ -51,6 +52,10 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+func reads(f *api.StorageFigures) { f.ClientIO = &api.ClientIO{ReadsPerSecond: 7} }
+
+func aLittle(f *api.StorageFigures) { f.UsedBytes, f.Objects = 105, 104 }
+
 func scrub(f *api.StorageFigures) {
 	f.PlacementGroups = []api.PlacementGroupCount{
 		{State: "active+clean+scrubbing+deep", Count: 5}, {State: "active+clean", Count: 3},
@@ -68,5 +73,25 @@ func TestPublish_content(t *testing.T) {
 	}
 	if Publish(at(0, nil), nil) != nil {
 		t.Error("there are none any more")
+	}
+}
+
+// TestSettle: figures without a time get that of now, and stale ones stay.
+func TestSettle(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := &api.StorageStatusStatus{Figures: Of(1000, 100)}
+	Settle(nil, s, now)
+	if s.Figures.Time.Unix() != 1000 || s.Figures.AvailableBytes != 900 {
+		t.Errorf("%+v", s.Figures)
+	}
+	later := &api.StorageStatusStatus{Figures: Of(1000, 101)}
+	Settle(&api.StorageStatus{Status: *s}, later, now.Add(time.Hour))
+	if later.Figures != s.Figures {
+		t.Errorf("written again: %+v", later.Figures)
+	}
+	stale := &api.StorageStatusStatus{StaleSince: &metav1.Time{Time: now}, Figures: s.Figures}
+	Settle(nil, stale, now.Add(time.Hour))
+	if stale.Figures != s.Figures {
+		t.Errorf("%+v", stale.Figures)
 	}
 }

@@ -23,14 +23,14 @@ type Report struct {
 	Unknown bool
 }
 
-// Write shows the objects' own fields first, then what comes of them, cluster by cluster and step by step, and sums it up.
+// Write sums it up, and shows the objects' own fields, and what comes of them, cluster by cluster and step by step.
 func (r *Report) Write(w io.Writer) {
 	p := &page{}
+	p.head(r)
 	p.objects(r.Changes)
 	for _, cluster := range r.Clusters {
 		p.cluster(cluster, r.of(cluster), r.Notes[cluster])
 	}
-	p.line("", "%s%s", Summary(r.Changes), map[bool]string{true: ", as far as known"}[r.Unknown])
 	io.WriteString(w, p.b.String()) //nolint:errcheck // whoever does not read it, does not want it
 }
 
@@ -294,6 +294,7 @@ func riskText(r api.Risk) string {
 
 // Summary counts the changes, and tells their highest risk.
 func Summary(changes []Change) string {
+	const writeNew = VerbApply + created // an object that is not there yet
 	counts := map[string]int{}
 	counted := map[string]bool{}
 	for _, c := range changes {
@@ -304,16 +305,21 @@ func Summary(changes []Change) string {
 		case c.Verb == VerbCreate || c.Verb == VerbChange:
 			counted[object] = true
 		}
-		counts[c.Verb]++
+		verb := c.Verb
+		if verb == VerbApply && c.Reason == created {
+			verb = writeNew
+		}
+		counts[verb]++
 	}
 	var parts []string
 	for _, x := range []struct{ verb, text string }{
-		{VerbApply, "%s to write"}, {VerbDelete, "%s to delete"}, {VerbCreate, "%s to start"}, {VerbChange, "%s to change"},
+		{writeNew, "%s to create"}, {VerbApply, "%s to change"},
+		{VerbDelete, "%s to delete"}, {VerbCreate, "%s to start"}, {VerbChange, "%s to change"},
 		{VerbRemove, "%s to remove"}, {VerbCommand, "%s to the storage system"},
 	} {
 		noun := "daemon"
 		switch x.verb {
-		case VerbApply, VerbDelete:
+		case writeNew, VerbApply, VerbDelete:
 			noun = "object"
 		case VerbCommand:
 			noun = "request"

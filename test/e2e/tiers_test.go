@@ -67,6 +67,7 @@ var tests = map[string]struct {
 	"TestSupportBundle":      {full, 70},
 	"TestServerAddress":      {full, 60},
 	"TestHostAddress_bridge": {full, 30},
+	"TestStatusFigures":      {full, 110},
 
 	"TestServerAddress_alone": {full, 60},
 	"TestChaos":               {full, 190},

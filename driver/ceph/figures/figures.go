@@ -1,14 +1,18 @@
-// Package figures reads what Ceph holds and does from the part pgmap of 'status', which the active mgr fills. It is pure.
+// Package figures reads what Ceph holds and does from the part pgmap of 'status', which the active mgr fills. It is
+// pure.
 package figures
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
 )
 
 // PGMap is the part pgmap of 'status'. Ceph leaves out rates and counts that are zero.
@@ -48,11 +52,13 @@ func (m *PGMap) Figures(now time.Time) *api.StorageFigures {
 		return nil
 	}
 	return &api.StorageFigures{
-		Time: metav1.Time{Time: now.Truncate(time.Second)}, RawBytes: m.BytesTotal, UsedBytes: m.BytesUsed, AvailableBytes: m.BytesAvailable,
-		UsedPercent: int32(100 * float64(m.BytesUsed) / float64(m.BytesTotal)),
+		Time:     metav1.Time{Time: now.Truncate(time.Second)},
+		RawBytes: m.BytesTotal, UsedBytes: m.BytesUsed, AvailableBytes: m.BytesAvailable,
+		UsedPercent: int32(math.Round(100 * float64(m.BytesUsed) / float64(m.BytesTotal))),
 		DataBytes:   m.DataBytes, Objects: m.Objects, PlacementGroups: m.states(), Recovery: m.recovery(),
 		ClientIO: &api.ClientIO{
-			ReadBytesPerSecond: m.ReadBytes, WriteBytesPerSecond: m.WriteBytes, ReadsPerSecond: m.Reads, WritesPerSecond: m.Writes,
+			ReadBytesPerSecond: m.ReadBytes, WriteBytesPerSecond: m.WriteBytes,
+			ReadsPerSecond: m.Reads, WritesPerSecond: m.Writes,
 		},
 	}
 }
@@ -82,4 +88,21 @@ func (m *PGMap) recovery() *api.RecoveryFigures {
 		r.SecondsLeft = (m.Degraded + m.Misplaced + m.RecoveredObjects - 1) / m.RecoveredObjects
 	}
 	return r
+}
+
+// Count counts the placement groups of which the mgr knows nothing, those that are active, and those that are clean.
+func (m *PGMap) Count() (unknown, active, clean int) {
+	for _, pg := range m.ByState {
+		states := strings.Split(pg.Name, "+")
+		if slices.Contains(states, "unknown") {
+			unknown += pg.Count
+		}
+		if slices.Contains(states, "active") {
+			active += pg.Count
+		}
+		if placing.IsClean(pg.Name) {
+			clean += pg.Count
+		}
+	}
+	return unknown, active, clean
 }
