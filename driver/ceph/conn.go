@@ -45,6 +45,7 @@ type conn struct {
 	placing  placing.Since
 	strays   drift.Strays
 	fs       *fsmap.Map   // of the epoch that it says
+	pauses   fsmap.Pauses // of questions about filesystems
 	mgrs     *orch.MgrMap // of the epoch that it says
 	mgrEpoch int          // as last heard
 	// mgrActive is the active manager, mgrSince when it was seen first to be available.
@@ -106,7 +107,7 @@ func (d *Driver) connect(ctx context.Context, view *engine.View, secrets engine.
 	if now == nil {
 		now = time.Now //nolint:forbidigo // when Ceph was asked; a plan takes it from what was observed
 	}
-	c := &conn{cfg: cfg, client: dial(cfg), dial: dial, now: now, waits: d.Waits.OrDefault(), patience: cmp.Or(d.FirstAnswer, firstAnswer)}
+	c := &conn{cfg: cfg, client: dial(cfg), dial: dial, pauses: fsmap.Pauses{}, now: now, waits: d.Waits.OrDefault(), patience: cmp.Or(d.FirstAnswer, firstAnswer)}
 	c.silences.Store(math.MinInt32)
 	if old != nil {
 		// The mons are others by now, and yet the same cluster: it is given as long to answer as before.

@@ -287,13 +287,13 @@ func (p *planner) bringGroups(x *fsPlan) {
 		if x.lostGroups.has(groupID(g.Name)) {
 			continue
 		}
-		params := map[string]string{paramGroup: g.Name, paramValue: strconv.FormatInt(groupQuota(g), 10)}
+		params := map[string]string{paramGroup: g.Name, paramValue: strconv.FormatInt(fsspec.Quota(g), 10)}
 		switch {
 		case !there:
 			p.fsCommand(x, api.ReasonDeclared, verbGroupCreate, params, "subvolume group %s was declared", g.Name)
-		case quota != groupQuota(g):
+		case quota != fsspec.Quota(g):
 			p.fsCommand(x, api.ReasonDeclared, verbGroupResize, params, "the quota of subvolume group %s goes from %s to %s",
-				g.Name, quotaWord(quota), quotaWord(groupQuota(g)))
+				g.Name, quotaWord(quota), quotaWord(fsspec.Quota(g)))
 		}
 	}
 }

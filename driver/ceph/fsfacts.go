@@ -9,6 +9,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/fsspec"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -18,8 +19,6 @@ type (
 	FS      = fsmap.FS
 	MDS     = fsmap.MDS
 )
-
-const mdsActive = fsmap.Active
 
 // fillFS asks for the map of filesystems when it has changed, where the cluster has Filesystems or MDS.
 func (c *conn) fillFS(ctx context.Context, view *engine.View, status *statusAnswer, o *Observation) error {
@@ -36,7 +35,7 @@ func (c *conn) fillFS(ctx context.Context, view *engine.View, status *statusAnsw
 	}
 	o.FS = c.fs.Facts()
 	for _, f := range all {
-		if o.MgrAvailable && wantsGroups(f) && o.FS.Filesystems[f.Name].MDS[0].State == mdsActive {
+		if o.MgrAvailable && wantsGroups(f) && c.pauses.Over(f.Name, c.now()) && o.FS.Filesystems[f.Name].MDS[0].State == fsmap.Active {
 			if groups, ok := c.groups(ctx, f); ok {
 				o.FS.Groups[f.Name] = groups
 			}
@@ -51,16 +50,10 @@ func wantsGroups(f *api.Filesystem) bool {
 		return true
 	}
 	return f.DeletionTimestamp == nil && slices.ContainsFunc(f.Spec.SubvolumeGroups, func(g api.SubvolumeGroup) bool {
-		return !slices.ContainsFunc(f.Status.SubvolumeGroups, func(have api.SubvolumeGroup) bool { return have.Name == g.Name && groupQuota(have) == groupQuota(g) })
+		return !slices.ContainsFunc(f.Status.SubvolumeGroups, func(have api.SubvolumeGroup) bool {
+			return have.Name == g.Name && fsspec.Quota(have) == fsspec.Quota(g)
+		})
 	})
-}
-
-// groupQuota is how many bytes a group may hold; zero for any number.
-func groupQuota(g api.SubvolumeGroup) int64 {
-	if g.Quota == nil {
-		return 0
-	}
-	return g.Quota.Value()
 }
 
 // groups asks the manager, which may need a moment, as it mounts the filesystem for it.
@@ -68,7 +61,8 @@ func (c *conn) groups(ctx context.Context, f *api.Filesystem) (map[string]int64,
 	var all []struct {
 		Name string `json:"name"`
 	}
-	if !c.askMgr(ctx, command{"prefix": "fs subvolumegroup ls", "vol_name": f.Name, "format": "json"}, &all) {
+	if err := c.askMgr(ctx, command{"prefix": "fs subvolumegroup ls", "vol_name": f.Name, "format": "json"}, &all); err != nil {
+		c.pauses.Note(f.Name, err, c.now())
 		return nil, false
 	}
 	groups := map[string]int64{}
@@ -79,7 +73,7 @@ func (c *conn) groups(ctx context.Context, f *api.Filesystem) (map[string]int64,
 		var info struct {
 			Quota json.RawMessage `json:"bytes_quota"` // a number, or "infinite"
 		}
-		if !c.askMgr(ctx, command{"prefix": "fs subvolumegroup info", "vol_name": f.Name, "group_name": g.Name, "format": "json"}, &info) {
+		if c.askMgr(ctx, command{"prefix": "fs subvolumegroup info", "vol_name": f.Name, "group_name": g.Name, "format": "json"}, &info) != nil {
 			return nil, false
 		}
 		var bytes int64

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
 	"github.com/holdfast-storage/holdfast/driver/ceph/fsspec"
 	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 	"github.com/holdfast-storage/holdfast/driver/ceph/writes"
@@ -85,7 +86,7 @@ func (p *planner) groupsMade(x *fsPlan) (made []api.SubvolumeGroup) {
 		had := slices.IndexFunc(x.Status.SubvolumeGroups, func(h api.SubvolumeGroup) bool { return h.Name == g.Name })
 		switch {
 		case x.forgot || slices.Concat(x.lostGroups, x.forgotGroups).has(groupID(g.Name)):
-		case there && quota == groupQuota(g):
+		case there && quota == fsspec.Quota(g):
 			made = append(made, g)
 		case had >= 0:
 			made = append(made, x.Status.SubvolumeGroups[had])
@@ -98,7 +99,7 @@ func (p *planner) groupsMade(x *fsPlan) (made []api.SubvolumeGroup) {
 func (p *planner) groupsLeft(x *fsPlan) (left int) {
 	made := p.groupsMade(x)
 	for _, g := range x.Spec.SubvolumeGroups {
-		as := slices.ContainsFunc(made, func(h api.SubvolumeGroup) bool { return h.Name == g.Name && groupQuota(h) == groupQuota(g) })
+		as := slices.ContainsFunc(made, func(h api.SubvolumeGroup) bool { return h.Name == g.Name && fsspec.Quota(h) == fsspec.Quota(g) })
 		if !as && !x.lostGroups.has(groupID(g.Name)) {
 			left++
 		}
@@ -205,7 +206,7 @@ func ranksOf(p *planner, x *fsPlan) *writes.FS {
 		switch m := x.have.MDS[rank]; {
 		case m.Laggy:
 			f.Hung = append(f.Hung, "mds."+m.Name)
-		case m.State == mdsActive:
+		case m.State == fsmap.Active:
 			f.Active = append(f.Active, "mds."+m.Name)
 		case rank < x.have.MaxMDS:
 			f.Busy = append(f.Busy, fmt.Sprintf("mds.%s is %s", m.Name, strings.TrimPrefix(m.State, "up:")))

@@ -197,7 +197,7 @@ func (f *foresight) mds() {
 		ranks := map[int]MDS{}
 		for rank, m := range fs.MDS {
 			if i := slices.Index(free, m.Name); i >= 0 && rank < fs.MaxMDS {
-				ranks[rank] = MDS{Name: m.Name, State: mdsActive}
+				ranks[rank] = MDS{Name: m.Name, State: fsmap.Active}
 				free = slices.Delete(free, i, i+1)
 			}
 		}
@@ -227,7 +227,7 @@ func (f *foresight) takeRank(name string, rank int, ranks map[int]MDS, free []st
 	if len(free) == 0 {
 		return free
 	}
-	ranks[rank] = MDS{Name: free[i], State: mdsActive}
+	ranks[rank] = MDS{Name: free[i], State: fsmap.Active}
 	return slices.Delete(free, i, i+1)
 }
 

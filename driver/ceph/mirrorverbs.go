@@ -134,7 +134,7 @@ func (c *conn) fillSchedules(ctx context.Context, view *engine.View, o *Observat
 					Interval string `json:"interval"`
 				} `json:"schedule"`
 			}
-			if !c.askMgr(ctx, command{"prefix": "rbd mirror snapshot schedule list", "level_spec": pool.Name + "/", "format": "json"}, &answer) {
+			if c.askMgr(ctx, command{"prefix": "rbd mirror snapshot schedule list", "level_spec": pool.Name + "/", "format": "json"}, &answer) != nil {
 				continue
 			}
 			intervals := []string{}

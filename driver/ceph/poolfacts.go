@@ -166,7 +166,7 @@ func (c *conn) fillUnclean(ctx context.Context, facts *PoolFacts) {
 			State string `json:"state"`
 		} `json:"pg_stats"`
 	}
-	if !c.askMgr(ctx, command{"prefix": "pg dump", "dumpcontents": []string{"pgs_brief"}, "format": "json"}, &dump) {
+	if c.askMgr(ctx, command{"prefix": "pg dump", "dumpcontents": []string{"pgs_brief"}, "format": "json"}, &dump) != nil {
 		return
 	}
 	for _, pg := range dump.Stats {
@@ -193,7 +193,7 @@ func (c *conn) fillBusy(ctx context.Context, facts *PoolFacts) {
 			BytesWritten int64 `json:"write_bytes_sec"`
 		} `json:"client_io_rate"`
 	}
-	if !c.askMgr(ctx, command{"prefix": "osd pool stats", "format": "json"}, &stats) {
+	if c.askMgr(ctx, command{"prefix": "osd pool stats", "format": "json"}, &stats) != nil {
 		return
 	}
 	facts.Busy = map[string]int64{}
@@ -209,10 +209,13 @@ func (c *conn) fillBusy(ctx context.Context, facts *PoolFacts) {
 // mgrAnswer is how long the manager is waited for about pools. It may hang, and what else is asked in a run needs its time, too.
 const mgrAnswer = time.Second
 
-// askMgr says whether the manager answered.
-func (c *conn) askMgr(ctx context.Context, cmd command, into any) bool {
+// askMgr asks the manager.
+func (c *conn) askMgr(ctx context.Context, cmd command, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, mgrAnswer)
 	defer cancel()
 	out, err := c.client.Mgr(ctx, cmd, nil)
-	return err == nil && json.Unmarshal(out, into) == nil
+	if err == nil {
+		err = json.Unmarshal(out, into)
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
+	"github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -100,7 +101,7 @@ func (p *planner) serviceUnready(d *api.Daemon) (none engine.Objection) {
 			continue
 		}
 		for _, rank := range slices.Sorted(maps.Keys(x.have.MDS)) {
-			if m := x.have.MDS[rank]; m.State != mdsActive {
+			if m := x.have.MDS[rank]; m.State != fsmap.Active {
 				return engine.Wait(api.ReasonAwaitingReplacement,
 					"waiting for mds.%s (rank %d of filesystem %s) to be active", m.Name, rank, x.Name)
 			}

@@ -102,11 +102,16 @@ func GroupsMade(resources []api.Resource, name string) map[string]int64 {
 			continue
 		}
 		for _, g := range f.Status.SubvolumeGroups {
-			made[g.Name] = 0
-			if g.Quota != nil {
-				made[g.Name] = g.Quota.Value()
-			}
+			made[g.Name] = Quota(g)
 		}
 	}
 	return made
+}
+
+// Quota is how many bytes a group may hold; zero for any number.
+func Quota(g api.SubvolumeGroup) int64 {
+	if g.Quota == nil {
+		return 0
+	}
+	return g.Quota.Value()
 }
