@@ -31,6 +31,9 @@ func sum(text string) string {
 	return hex.EncodeToString(h[:8])
 }
 
+// ofUsers begins the options that mean nothing to GlusterFS. It refuses to reset one of them (10.3): they stay.
+const ofUsers = "user."
+
 // Options says which options are to be set and reset, by those that were noted in a status, and what is noted next.
 // byHand says what was found of those that had the wanted value, and have another one now.
 func Options(noted []string, want, have map[string]string) (
@@ -55,6 +58,9 @@ func Options(noted []string, want, have map[string]string) (
 	}
 	for _, old := range noted {
 		name, _, _ := strings.Cut(old, "=")
+		if strings.HasPrefix(name, ofUsers) {
+			continue // noted anew where it is wanted
+		}
 		if _, wanted := want[name]; !wanted && have[name] != "" {
 			reset[name], notes = "", append(notes, old)
 		}
