@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/ownaddress"
 )
 
-// ownAddress is the address that others reach the host by best: the configured one, else that of ownaddress.
+// ownAddress is the address that others reach the host by best: the configured one, else that of
+// ownaddress.
 func (a *agent) ownAddress(ctx context.Context) string {
 	return cmp.Or(a.Address, ownaddress.Machine{}.Any(ctx, serversOf(&a.Config)))
 }

@@ -61,7 +61,8 @@ type Config struct {
 	// Address is the host's address that servers and other hosts know it by. When it is empty, it is the one by which the
 	// host reaches the servers, or a default route.
 	Address string
-	// Servers are the servers that the host knows, as IP:port. When it is nil, it is the one of REST.
+	// Servers are the servers that the host knows, as IP:port. When it is nil, it is the one of
+	// REST.
 	Servers func() []string
 	// OfNode says that the Host is made from a Node of Kubernetes, and not by the agent.
 	OfNode bool

@@ -10,8 +10,9 @@ import (
 	"github.com/holdfast-storage/holdfast/test/pages"
 )
 
-// TestCommandsInPages: each command of Holdfast in a page is there, has the flags that the page has, and takes these
-// arguments. A block has whole commands. Prose may leave out the last arguments.
+// TestCommandsInPages: each command of Holdfast in a page is there, has the flags that the page
+// has, and takes these arguments. A block has whole commands. Prose may leave out the last
+// arguments.
 func TestCommandsInPages(t *testing.T) {
 	files, err := pages.Files("..")
 	if err != nil {
@@ -50,7 +51,8 @@ func TestCommandsInPages(t *testing.T) {
 	}
 }
 
-// filled are the words of a command in a page: names in capital letters have examples, what is optional is there.
+// filled are the words of a command in a page: names in capital letters have examples, what is
+// optional is there.
 func filled(words []string) []string {
 	var all []string
 	for _, w := range pages.WithoutRedirections(words) {

@@ -404,8 +404,8 @@ func TestPlan_output(t *testing.T) {
 	}
 }
 
-// TestPlan_ofOneDeletionTwice: when another plan has deleted what a plan deletes, it is said that this is
-// gone, and of nothing else.
+// TestPlan_ofOneDeletionTwice: when another plan has deleted what a plan deletes, it is said that
+// this is gone, and of nothing else.
 func TestPlan_ofOneDeletionTwice(t *testing.T) {
 	p := newHome(t, "twice")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})

@@ -12,15 +12,13 @@ import (
 	"github.com/holdfast-storage/holdfast/cli/why"
 )
 
-// printer shows progress: a picture that is drawn again and again on a terminal, a line for each change elsewhere, or
-// JSON.
+// printer shows progress: a picture on a terminal, a line for each change elsewhere, or JSON.
 type printer struct {
 	out io.Writer
 	// screen is the terminal itself that a picture is drawn on; nil elsewhere.
 	screen *screen.Terminal
-	json   bool
-	// yaml is set where JSON is to be written as YAML.
-	yaml bool
+	// json is set where objects are written; yaml, too, where they are written as YAML.
+	json, yaml bool
 	// several is set where several actions are told of, each with its name.
 	several bool
 	start   time.Time
@@ -119,13 +117,9 @@ func (p *printer) notes(cluster string, refusals []string) {
 	}
 }
 
-func (p *printer) seconds() float64 {
-	return float64(time.Since(p.start).Milliseconds()) / 1000
-}
+func (p *printer) seconds() float64 { return float64(time.Since(p.start).Milliseconds()) / 1000 }
 
-func (p *printer) emit(v any) {
-	fmt.Fprint(p.out, screen.Encode(v, p.yaml))
-}
+func (p *printer) emit(v any) { fmt.Fprint(p.out, screen.Encode(v, p.yaml)) }
 
 func (p *printer) showChanges(name string, s snapshot) {
 	for _, l := range s.lines() {
@@ -148,11 +142,10 @@ func (p *printer) tellNew(key, text string) {
 }
 
 func (p *printer) tell(key, text string) {
-	if p.told[key] == text {
-		return
+	if p.told[key] != text {
+		p.told[key] = text
+		p.say(text)
 	}
-	p.told[key] = text
-	p.say(text)
 }
 
 func (p *printer) say(text string) {

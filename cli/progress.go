@@ -29,7 +29,8 @@ type snapshot struct {
 	Resources []api.Resource
 	// applied is what of the cluster was applied; nil where nothing was, and all is shown.
 	applied *applied
-	// figures are what the storage system says at this moment; nil where nobody asked or it does not answer.
+	// figures are what the storage system says at this moment; nil where nobody asked or it does
+	// not answer.
 	figures *api.StorageFigures
 }
 

@@ -90,11 +90,11 @@ func (g *globals) status(ctx context.Context, args []string, o statusOptions) er
 	return nil
 }
 
-func sinceCreation(s snapshot) time.Duration {
-	if s.Cluster == nil {
-		return 0
+func sinceCreation(s snapshot) (age time.Duration) {
+	if s.Cluster != nil {
+		age = time.Since(s.Cluster.CreationTimestamp.Time)
 	}
-	return time.Since(s.Cluster.CreationTimestamp.Time)
+	return age
 }
 
 // noCluster says that there is none, which is no fault of who only asks.

@@ -154,8 +154,8 @@ func DefaultName() (string, error) {
 	return strings.ToLower(name), nil
 }
 
-// DefaultAddress is the machine's address from which it reaches the given servers (IP:port), else that of its default
-// route, else its first unicast address, IPv4 before IPv6.
+// DefaultAddress is the machine's address from which it reaches the given servers (IP:port), else
+// that of its default route, else its first unicast address, IPv4 before IPv6.
 func DefaultAddress(servers []string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

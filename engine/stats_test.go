@@ -78,8 +78,9 @@ func TestStats_waiting(t *testing.T) {
 	})
 }
 
-// TestStats_commands: a run with a command that failed counts as failed, like one that ended by an error. The log has a
-// line when the runs begin to fail, when they fail for another reason and when they fail no longer.
+// TestStats_commands: a run with a command that failed counts as failed, like one that ended by an
+// error. The log has a line when the runs begin to fail, when they fail for another reason and when
+// they fail no longer.
 func TestStats_commands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, r := newLab(t), &recorder{}

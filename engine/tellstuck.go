@@ -12,17 +12,9 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// StuckStore is what TellStuck reads and writes. A Store is one.
-type StuckStore interface {
-	ClusterReader
-	EventLog
-	// Host is that of HostStore.
-	Host(ctx context.Context, name string) (*HostView, error)
-}
-
 // TellStuck writes the event ActionStuck to the cluster of an action, or to those that use its host. It is an event of its own, not
 // a difference between views: the action, which cannot be written, looks the same in both.
-func TellStuck(ctx context.Context, store StuckStore, a *api.Action, why error, now time.Time) error {
+func TellStuck(ctx context.Context, store Store, a *api.Action, why error, now time.Time) error {
 	clusters := []types.NamespacedName{{Namespace: a.Namespace, Name: a.Spec.Cluster}}
 	if a.Spec.Cluster == "" {
 		host, err := store.Host(ctx, a.Spec.Host)
@@ -45,7 +37,7 @@ func TellStuck(ctx context.Context, store StuckStore, a *api.Action, why error, 
 	return errors.Join(errs...)
 }
 
-func tellOne(ctx context.Context, store StuckStore, name types.NamespacedName, event Event) error {
+func tellOne(ctx context.Context, store Store, name types.NamespacedName, event Event) error {
 	cluster, err := store.Cluster(ctx, name)
 	if errors.Is(err, ErrNotFound) {
 		return nil

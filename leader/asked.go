@@ -97,7 +97,8 @@ func (a *Asked) Propose(ctx context.Context, r propose.Request, most time.Durati
 	return propose.Make(ctx, home, r)
 }
 
-// Figures are what a storage system holds and does now; nil where it can say no more than its StorageStatus has.
+// Figures are what a storage system holds and does now; nil where it can say no more than its
+// StorageStatus has.
 func (a *Asked) Figures(ctx context.Context, cluster types.NamespacedName) (*api.StorageFigures, error) {
 	for _, o := range a.all {
 		source, ok := o.Driver.(figures.Source)

@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// FinalizerResource keeps a Resource until the storage system has none of it any more. The engine puts it there before anything is made
-// for the Resource.
+// FinalizerResource keeps a Resource until the storage system has nothing of it any more.
 const FinalizerResource = "holdfast.io/resource"
 
 // Resource is what those who use storage get from a cluster, such as a Volume. Which kinds a cluster has is up to its storage system; the

@@ -285,11 +285,10 @@ type CephMonSpec struct {
 	// Placement chooses the hosts that may run monitors, by names, labels or a pattern, in the place of hostSelector.
 	// +optional
 	Placement *HostSelection `json:"placement,omitempty"`
-	// ReplaceAfter is how long a mon may be out of the quorum, without a break, while the agent of its host
-	// is disconnected; then another mon replaces it. One that is in the quorum is not replaced, however long
-	// the agent is disconnected, and the return of either begins the time anew. The mon of a drained or
-	// removed host is replaced at once; that of a host in maintenance is not replaced. ReplaceAfter is also
-	// how long a connected host may be without the mon's address before another mon replaces the mon.
+	// ReplaceAfter is how long a mon may be out of the quorum, without a break, while the agent of
+	// its host is disconnected; then another mon replaces it. The return of either begins the time
+	// anew. The mon of a drained or removed host is replaced at once; that of a host in maintenance
+	// is not replaced. So long, too, a connected host may be without the mon's address.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('24h')",message="replaceAfter must be between 30s and 24h"

@@ -139,8 +139,7 @@ type StorageNetwork struct {
 // NodeAccepted is the condition of a StorageNode that says whether it can be used as it is declared.
 const NodeAccepted = "Accepted"
 
-// NodeTakesBricks is a condition of StorageNodes. It is False while spec.glusterfs.closed has
-// entries, and absent otherwise.
+// NodeTakesBricks is False while spec.glusterfs.closed has entries, and absent otherwise.
 const NodeTakesBricks = "TakesBricks"
 
 // ConditionEntriesMatched is a condition of StorageNodes and DriveGroups. It is False while an entry of spec.exclude

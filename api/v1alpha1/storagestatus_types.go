@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StorageStatus tells the state of a storage system. The engine makes one for each StorageCluster, with its name.
+// StorageStatus is the state of the storage system that the StorageCluster of its name declares.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -82,27 +82,26 @@ type StorageStatusStatus struct {
 	StorageNodes []string `json:"storageNodes,omitempty"`
 	// Capacity is the raw space of the storage system.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
-	// Figures are what it holds, as it said when they last changed by more than a hundredth of the capacity.
+	// Figures are what it holds, as of their last change by more than 1 % of the capacity.
 	Figures   *StorageFigures  `json:"figures,omitempty"`
 	Ceph      *CephStatus      `json:"ceph,omitempty"`
 	GlusterFS *GlusterFSStatus `json:"glusterfs,omitempty"`
 	Torus     *TorusStatus     `json:"torus,omitempty"`
 }
 
-// StorageFigures are what a storage system holds and does, by its own word. Sizes are in bytes.
+// StorageFigures are what a storage system says at a time that it holds and does.
 type StorageFigures struct {
-	// Time is when the storage system was asked.
 	Time metav1.Time `json:"time"`
 	// RawBytes, UsedBytes and AvailableBytes are of the devices, before copies are taken off.
+	// UsedPercent is UsedBytes of RawBytes, in per cent.
 	RawBytes       int64 `json:"rawBytes"`
 	UsedBytes      int64 `json:"usedBytes"`
 	AvailableBytes int64 `json:"availableBytes"`
-	// UsedPercent is UsedBytes of RawBytes, in per cent.
-	UsedPercent int32 `json:"usedPercent"`
+	UsedPercent    int32 `json:"usedPercent"`
 	// DataBytes is what clients stored, each copy counted once.
 	DataBytes int64 `json:"dataBytes,omitempty"`
 	Objects   int64 `json:"objects,omitempty"`
-	// PlacementGroups counts Ceph's placement groups by state. In a StorageStatus scrubs are left out.
+	// PlacementGroups counts Ceph's placement groups by state, in a StorageStatus without scrubs.
 	// +listType=map
 	// +listMapKey=state
 	// +kubebuilder:validation:MaxItems=64
@@ -127,16 +126,16 @@ type ClientIO struct {
 	WritesPerSecond     int64 `json:"writesPerSecond"`
 }
 
-// RecoveryFigures are what the storage system still has to copy and move. Each copy of an object counts.
+// RecoveryFigures are what the storage system has yet to copy and move. Each copy counts.
 type RecoveryFigures struct {
-	// DegradedCopies are missing, of TotalCopies that there should be. UnfoundObjects have no copy that can be found.
+	// DegradedCopies are missing, of TotalCopies. UnfoundObjects have no copy that can be found.
 	DegradedCopies   int64 `json:"degradedCopies"`
 	MisplacedCopies  int64 `json:"misplacedCopies"`
 	UnfoundObjects   int64 `json:"unfoundObjects,omitempty"`
 	TotalCopies      int64 `json:"totalCopies"`
 	BytesPerSecond   int64 `json:"bytesPerSecond"`
 	ObjectsPerSecond int64 `json:"objectsPerSecond"`
-	// SecondsLeft is an estimate: the copies that are left, at this rate. It is not set while nothing is copied.
+	// SecondsLeft is an estimate by the present rate; it is not set while nothing is copied.
 	SecondsLeft int64 `json:"secondsLeft,omitempty"`
 }
 

@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// OptionsAsText makes texts of the numbers and booleans that the options of a storage system have in an object: a user
-// writes osd_max_scrubs: 2 or network.ping-timeout: 20 without quotes, and the kinds have texts, as the system does.
+// OptionsAsText makes texts of the numbers and booleans that the options of a storage system have
+// in an object: a user writes osd_max_scrubs: 2 or network.ping-timeout: 20 without quotes, and the
+// kinds have texts, as the system does.
 func OptionsAsText(u *unstructured.Unstructured) {
 	switch u.GetKind() {
 	case "StorageCluster":

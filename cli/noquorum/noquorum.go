@@ -27,7 +27,8 @@ const (
 	After = time.Second
 	// lookFor is how long each of them may take.
 	lookFor = 1500 * time.Millisecond
-	// again is how often they are asked again while the answer is awaited: the quorum may be lost meanwhile.
+	// again is how often they are asked again while the answer is awaited: the quorum may be lost
+	// meanwhile.
 	again = 3 * time.Second
 	// election is after what time servers are asked again of which some answer: they may be electing a leader.
 	election = time.Second
@@ -90,7 +91,8 @@ func (e *Error) State() string {
 // onServer is what to do where a server itself says that there is no quorum, and what is missing.
 const onServer = "run 'holdfast doctor' on a server, which checks each server and names the next step"
 
-// Of says whether an error means that the servers have no quorum, and if so the state and the next step.
+// Of says whether an error means that the servers have no quorum, and if so the state and the next
+// step.
 func Of(err error) (state, todo string, lost bool) {
 	var own *Error
 	switch {

@@ -102,7 +102,8 @@ func TestRoundTripper(t *testing.T) {
 	}
 }
 
-// TestRoundTripper_meanwhile: a request that is under way when the quorum is lost ends within seconds.
+// TestRoundTripper_meanwhile: a request that is under way when the quorum is lost ends within
+// seconds.
 func TestRoundTripper_meanwhile(t *testing.T) {
 	t.Parallel()
 	var begun atomic.Int64

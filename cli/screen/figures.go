@@ -8,8 +8,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// Numbers are what a storage system has, holds and does, by its own word, a row an element. live is what it says at
-// this moment; where that is nil, the status has what there is.
+// Numbers are what a storage system has, holds and does, by its own word, a row an element. live is
+// what it says at this moment; where that is nil, the status has what there is.
 func Numbers(s *api.StorageStatusStatus, live *api.StorageFigures) (rows []string) {
 	f := live
 	if f == nil {

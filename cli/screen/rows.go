@@ -13,8 +13,8 @@ type Row struct{ Mark, Object, Host, State, Detail string }
 // well is the mark of what is as desired.
 const well = "✓"
 
-// Rows are the rows of objects, what is broken first. With few set a row for each type of daemon stands for those that
-// run and serve.
+// Rows are the rows of objects, what is broken first. With few set a row for each type of daemon
+// stands for those that run and serve.
 func Rows(all []Row, few bool) (rows []string) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b Row) int { return Rank(a.Mark, a.State) - Rank(b.Mark, b.State) })
@@ -61,15 +61,16 @@ func byType(all []Row) (rows []string) {
 	return rows
 }
 
-// aDuration is how long something lasts, as Ceph and Holdfast write it: 83s, 1m23s, 10 s. Days, which may be
-// hexadecimal digits, change nothing that often.
+// aDuration is how long something lasts, as Ceph and Holdfast write it: 83s, 1m23s, 10 s. Days,
+// which may be hexadecimal digits, change nothing that often.
 var aDuration = regexp.MustCompile(`\b(\d+(\.\d+)? ?(ms|s|sec|m|min|h))+\b`)
 
-// WithoutDurations makes texts alike that differ only in for how long something has lasted, such as that a PG is stuck.
+// WithoutDurations makes texts alike that differ only in for how long something has lasted, such as
+// that a PG is stuck.
 func WithoutDurations(text string) string { return aDuration.ReplaceAllString(text, "…") }
 
-// Shorten leaves out the middle of a line that nobody would read to its end: what is wrong comes first, and what to do
-// last.
+// Shorten leaves out the middle of a line that nobody would read to its end: what is wrong comes
+// first, and what to do last.
 func Shorten(text string) string {
 	const head, tail = 240, 160
 	runes := []rune(text)

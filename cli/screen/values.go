@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// Add adds to what programs read of a cluster what Numbers shows to people, as the StorageStatus has it.
+// Add adds to what programs read of a cluster what Numbers shows to people, as the StorageStatus
+// has it.
 func Add(to map[string]any, s *api.StorageStatusStatus, live *api.StorageFigures) {
 	to["state"], to["health"], to["daemons"] = s.Status, s.Health, s.Daemons
 	if live == nil {

@@ -1,5 +1,5 @@
-// Package led serves what only the server that leads can answer, such as the calls of 'ceph orch': a server that does
-// not lead passes them on to it.
+// Package led serves what only the server that leads can answer, such as the calls of 'ceph orch':
+// a server that does not lead passes them on to it.
 package led
 
 import (
@@ -42,7 +42,8 @@ func (l *Leader) Lead(h http.Handler) (end func()) {
 	return func() { l.handler.CompareAndSwap(&h, nil) }
 }
 
-// Handler serves what the leader answers on one server. A refusal is written as package orch/wire has it.
+// Handler serves what the leader answers on one server. A refusal is written as package orch/wire
+// has it.
 type Handler struct {
 	// Leader is this server's.
 	Leader *Leader

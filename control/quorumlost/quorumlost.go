@@ -115,8 +115,9 @@ func place(m etcd.Info) string {
 	return m.Name + " (" + address + ")"
 }
 
-// Guard refuses the requests of users while there is no quorum, and ends those that are under way, but for watches.
-// Servers and agents wait as they always do, and paths of the server's own state are served.
+// Guard refuses the requests of users while there is no quorum, and ends those that are under way,
+// but for watches. Servers and agents wait as they always do, and paths of the server's own state
+// are served.
 func (w *Watcher) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		text := w.text.Load()

@@ -97,8 +97,8 @@ func TestWatcher(t *testing.T) {
 	})
 }
 
-// TestWatcher_underWay: a request that is under way when the quorum is lost ends within seconds, and reads why; a watch
-// and an agent's request stay.
+// TestWatcher_underWay: a request that is under way when the quorum is lost ends within seconds,
+// and reads why; a watch and an agent's request stay.
 func TestWatcher_underWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &member{ready: true, answers: "0.1 0.2 0.3"}

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 )
 
-// running is the time while there is a quorum: requests that are under way end with it. The zero value is ready.
+// running is the time while there is a quorum: requests that are under way end with it. The zero
+// value is ready.
 type running struct {
 	mu   sync.Mutex
 	over chan struct{}
@@ -34,8 +35,9 @@ func (x *running) end() {
 	}
 }
 
-// untilLost serves a request that ends when the quorum is lost. If it has no answer then, it returns false: the caller
-// answers. Whether a write was done is not known then, as after any time that ran out.
+// untilLost serves a request that ends when the quorum is lost. If it has no answer then, it
+// returns false: the caller answers. Whether a write was done is not known then, as after any time
+// that ran out.
 func (w *Watcher) untilLost(next http.Handler, rw http.ResponseWriter, r *http.Request) (answered bool) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -155,8 +155,8 @@ func (p *planner) planConfig() {
 	p.configSet, p.configGone = set, gone
 }
 
-// awaitsOptions says whether options are declared that Ceph has yet to be asked for: a run that places
-// daemons reads the spec once more after it has asked.
+// awaitsOptions says whether options are declared that Ceph has yet to be asked for: a run that
+// places daemons reads the spec once more after it has asked.
 func awaitsOptions(p *planner, facts *ConfigFacts) bool {
 	var unasked []string
 	p.options.Each(func(_, name, _ string) {

@@ -127,7 +127,8 @@ func TestConfig_cutOff(t *testing.T) {
 	}
 }
 
-// An option that was declared after Ceph was asked is not refused: it is set by the next run, which asks for it.
+// An option that was declared after Ceph was asked is not refused: it is set by the next run, which
+// asks for it.
 func TestConfig_declaredMeanwhile(t *testing.T) {
 	f := withFake(threeHosts())
 	f.settle(t)

@@ -23,7 +23,8 @@ type ConfigFacts struct {
 	Owned map[string]OwnedOption
 }
 
-// hasAsked says whether Ceph was asked for an option: without that nobody knows whether it has the option.
+// hasAsked says whether Ceph was asked for an option: without that nobody knows whether it has the
+// option.
 func (x *ConfigFacts) hasAsked(name string) bool {
 	_, known := x.Options[name]
 	_, missed := x.Near[name]

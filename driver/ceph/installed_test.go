@@ -18,8 +18,8 @@ func (f *fakeWorld) uninstall(daemonType string, hosts ...string) {
 	}
 }
 
-// TestInstalled: a resource whose daemons no host can run is refused before anything is made, with the package and the
-// command. It is taken up when the package is there.
+// TestInstalled: a resource whose daemons no host can run is refused before anything is made, with
+// the package and the command. It is taken up when the package is there.
 func TestInstalled(t *testing.T) {
 	for daemonType, x := range map[string]struct {
 		declare func(*fakeWorld)
@@ -84,7 +84,8 @@ func (f *fakeWorld) daemonsOfType(daemonType string) (all []*api.Daemon) {
 	return all
 }
 
-// TestInstalled_nfs: an export that no node can serve, because NFS-Ganesha is nowhere installed, is refused.
+// TestInstalled_nfs: an export that no node can serve, because NFS-Ganesha is nowhere installed, is
+// refused.
 func TestInstalled_nfs(t *testing.T) {
 	f := filesystemsOn(3, filesystemOf("home"))
 	f.install("16.2.15")

@@ -307,7 +307,8 @@ func TestMirror_waitsForPool(t *testing.T) {
 	}
 }
 
-// TestMirror_noWrites: an RBDMirror says of its pool that it takes no writes, with the cause and the next step.
+// TestMirror_noWrites: an RBDMirror says of its pool that it takes no writes, with the cause and
+// the next step.
 func TestMirror_noWrites(t *testing.T) {
 	f := poolsOn(3, vms())
 	f.objects = append(f.objects, mirrorOf("dr"))

@@ -130,7 +130,8 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) writes.Word {
 	return is
 }
 
-// poolWord is how a pool stands that somebody uses, by its name. One that is lost, or not made yet, is waited for.
+// poolWord is how a pool stands that somebody uses, by its name. One that is lost, or not made yet,
+// is waited for.
 func poolWord(p *planner, name string) writes.Word {
 	is, have := writes.Word{State: api.ResourceOnline}, p.poolNamed(name)
 	if !p.poolsKnown() || have == nil {

@@ -519,8 +519,8 @@ func TestMons_twoLeave(t *testing.T) {
 	}
 }
 
-// TestMonMoves_awayFor: how long a host is disconnected does not count while its mon is in the quorum.
-// One look without the mon replaces nothing, and the mon's return begins the time anew.
+// TestMonMoves_awayFor: how long a host is disconnected does not count while its mon is in the
+// quorum. One look without the mon replaces nothing, and the mon's return begins the time anew.
 func TestMonMoves_awayFor(t *testing.T) {
 	f := withFake(fourHosts())
 	f.settle(t)

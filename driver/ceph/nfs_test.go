@@ -108,7 +108,8 @@ func TestNFS_failsWhileOthersRestart(t *testing.T) {
 	}
 }
 
-// TestNFS_noWrites: an export passes on why the pools of its filesystem take no writes, and what to do.
+// TestNFS_noWrites: an export passes on why the pools of its filesystem take no writes, and what to
+// do.
 func TestNFS_noWrites(t *testing.T) {
 	f := filesystemsOn(3, filesystemOf("home"))
 	f.exports = append(f.exports, exportOf("data", "home"))

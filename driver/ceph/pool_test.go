@@ -434,7 +434,8 @@ func TestPools_foreseen(t *testing.T) {
 	}
 }
 
-// TestPools_imagesLost: the plan that deletes a pool says how many images are lost with it, and the first few.
+// TestPools_imagesLost: the plan that deletes a pool says how many images are lost with it, and the
+// first few.
 func TestPools_imagesLost(t *testing.T) {
 	f := poolsOn(3, replicated("p", 3))
 	f.settle(t)
@@ -462,7 +463,8 @@ func TestPools_imagesLost(t *testing.T) {
 	}
 }
 
-// A pool of a device class says that it has Ceph's autoscaler leave other pools alone, also in the plan that makes it.
+// A pool of a device class says that it has Ceph's autoscaler leave other pools alone, also in the
+// plan that makes it.
 func TestPools_classOverlaps(t *testing.T) {
 	f := poolsOn(3, replicated("any", 3))
 	f.settle(t)

@@ -82,8 +82,8 @@ func (w *world) deleteFilesystem() {
 	}
 }
 
-// filesystemKept deletes the Filesystem while Ceph keeps the filesystem, which leaves Ceph healthy, and
-// takes it up again.
+// filesystemKept deletes the Filesystem while Ceph keeps the filesystem, which leaves Ceph healthy,
+// and takes it up again.
 func filesystemKept(t *testing.T, a *processes, w *world, c rados.Client) {
 	t.Helper()
 	again := filesystemOf("home", func(f *api.Filesystem) { f.Spec = *w.filesystems[0].Spec.DeepCopy() })

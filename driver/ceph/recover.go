@@ -278,7 +278,8 @@ func (r *recovery) answers(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// Words tells a recovery before it is begun: what will be done, and what is lost. It refuses while the mons answer.
+// Words tells a recovery before it is begun: what will be done, and what is lost. It refuses while
+// the mons answer.
 func Words(view *engine.View, spec api.ActionSpec) ([]string, error) {
 	r, err := newRecovery(view, spec)
 	if err != nil {

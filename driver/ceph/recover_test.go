@@ -331,8 +331,9 @@ func TestRecover_undone(t *testing.T) {
 	}
 }
 
-// TestRecoverWords: the dry run on a cluster whose mons answer names nothing to confirm. What the leader saw last is
-// not taken for an answer once it is stale, or while the leader fails before it asks.
+// TestRecoverWords: the dry run on a cluster whose mons answer names nothing to confirm. What the
+// leader saw last is not taken for an answer once it is stale, or while the leader fails before it
+// asks.
 func TestRecoverWords(t *testing.T) {
 	r := newRuin(t, threeHosts(), nil, nil)
 	view, err := r.View(t.Context(), types.NamespacedName{Namespace: r.action.Namespace, Name: r.action.Spec.Cluster})

@@ -61,7 +61,8 @@ func TestOptionNames_byHand(t *testing.T) {
 	}
 }
 
-// TestOptions_asked: a volume whose options were changed is not Online before they are set, or refused.
+// TestOptions_asked: a volume whose options were changed is not Online before they are set, or
+// refused.
 func TestOptions_asked(t *testing.T) {
 	for value, want := range map[api.VolumeOptionValue]metav1.ConditionStatus{"1": "True", badValue: "False"} {
 		w := poolOf(t, 3)

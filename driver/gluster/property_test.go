@@ -256,7 +256,8 @@ func (s *story) checkLimits() {
 	}
 }
 
-// checkOptions: in the end each volume has the options that are declared, by their full names, and no others.
+// checkOptions: in the end each volume has the options that are declared, by their full names, and
+// no others.
 func (s *story) checkOptions() {
 	for i := range s.volumes {
 		v, g := &s.volumes[i], s.gluster.volumes[s.volumes[i].Name]

@@ -1,4 +1,5 @@
-// Package installed says which hosts lack the program of a daemon, and how it gets there. It is pure.
+// Package installed says which hosts lack the program of a daemon, and how it gets there. It is
+// pure.
 package installed
 
 import (
@@ -20,8 +21,8 @@ var programs = map[string]program{
 	"nfs-ganesha":     {"NFS-Ganesha", "nfs-ganesha nfs-ganesha-"}, // and the storage system
 }
 
-// Lacks says whether a host cannot run a type of daemons: its agent has reported what is installed there, and the
-// program is not.
+// Lacks says whether a host cannot run a type of daemons: its agent has reported what is installed
+// there, and the program is not.
 func Lacks(h *api.Host, daemonType string) bool {
 	if h == nil || h.Status.Release(daemonType) != "" {
 		return false
@@ -44,16 +45,16 @@ func Without(hosts map[string]*api.Host, names []string, daemonType string) (wit
 	return without
 }
 
-// Text says that the program is missing on hosts, and what to run there. NFS-Ganesha has a package for each kind of
-// storage.
+// Text says that the program is missing on hosts, and what to run there. NFS-Ganesha has a package
+// for each kind of storage.
 func Text(hosts []string, daemonType, kind string) string {
 	p := programs[daemonType]
 	return fmt.Sprintf("%s is not installed on %s: run 'apt-get install %s%s' there", p.name, words.Few(hosts),
 		p.packages, kind)
 }
 
-// Refusal is that of something that needs daemons of a type, and can have none, because all hosts that may run one
-// lack the program.
+// Refusal is that of something that needs daemons of a type, and can have none, because all hosts
+// that may run one lack the program.
 func Refusal(hosts []string, daemonType string) engine.Objection {
 	return engine.Refusal(api.ReasonUnsupported, "no host can run it: %s", Text(hosts, daemonType, ""))
 }

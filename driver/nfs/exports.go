@@ -125,7 +125,8 @@ func (s *Server) none() bool {
 	return !slices.ContainsFunc(s.view.Daemons, func(d api.Daemon) bool { return d.Spec.Type == ganesha.Type })
 }
 
-// judge says whether an export can be used, and why not. Of what is exported it passes the cause on.
+// judge says whether an export can be used, and why not. Of what is exported it passes the cause
+// on.
 func (s *Server) judge(e *api.NFSExport, x *export, st *api.ResourceStatus) {
 	st.Reason, st.Next = "", ""
 	if st.State, st.Message = s.serves(e, x); st.State != api.ResourceOnline {
@@ -173,7 +174,8 @@ func (s *Server) serves(e *api.NFSExport, x *export) (api.ResourceState, string)
 	return api.ResourceOnline, ""
 }
 
-// As is how an export stands of something, such as filesystem home, that stands like that: no word where it is well.
+// As is how an export stands of something, such as filesystem home, that stands like that: no word
+// where it is well.
 func As(what string, is *api.ResourceStatus) api.ResourceStatus {
 	if is.State != api.ResourceOffline && is.State != api.ResourceDegraded {
 		return api.ResourceStatus{}

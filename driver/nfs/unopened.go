@@ -11,8 +11,8 @@ import (
 // nextUnopened is the next step where the server cannot open a directory.
 const nextUnopened = "create the directory, or correct spec.path of the NFSExport"
 
-// cannotOpen says whether the server leaves an export out because of its directory: by what the server
-// answers, or by what it answered before it began to read its configuration again.
+// cannotOpen says whether the server leaves an export out because of its directory: by what the
+// server answers, or by what it answered before it began to read its configuration again.
 func (s *Server) cannotOpen(e *api.NFSExport, x *export) bool {
 	d := s.daemon
 	wanted := x.refusal+x.waits == "" && s.At != nil && e.Spec.Path != "/" && e.Spec.Path != ""
@@ -25,8 +25,8 @@ func (s *Server) cannotOpen(e *api.NFSExport, x *export) bool {
 	return s.report.Exports[e.PseudoOf()] == ganesha.NotExported
 }
 
-// unopened says what is wrong with the directory of an export. The directory is missing if the server
-// serves another one of the same storage.
+// unopened says what is wrong with the directory of an export. The directory is missing if the
+// server serves another one of the same storage.
 func (s *Server) unopened(e *api.NFSExport) string {
 	of := "filesystem " + e.Spec.Filesystem
 	if e.Spec.Filesystem == "" {

@@ -9,7 +9,8 @@ import (
 // ending is how a deleted cluster goes: all daemons at once, and no blocks are moved away before.
 var ending = engine.Ending{Object: engine.DaemonObject, Data: func(string) bool { return true }}
 
-// tellGivenEtcd says what becomes of the ring and the volumes in an etcd that the cluster was given.
+// tellGivenEtcd says what becomes of the ring and the volumes in an etcd that the cluster was
+// given.
 func tellGivenEtcd(view *engine.View, plan *engine.Plan) {
 	have := view.DaemonsByName()
 	for i := range plan.Remove {

@@ -326,8 +326,8 @@ func TestDeleteCluster(t *testing.T) {
 	}
 }
 
-// TestDeleteCluster_givenEtcd: the plan names what becomes of the ring and the volumes in an etcd that
-// the cluster was given.
+// TestDeleteCluster_givenEtcd: the plan names what becomes of the ring and the volumes in an etcd
+// that the cluster was given.
 func TestDeleteCluster_givenEtcd(t *testing.T) {
 	for policy, want := range map[api.DeletionPolicy]string{
 		api.DeletionWipe:   "ring and volumes are removed from the etcd http://10.9.9.8:2379,http://10.9.9.9:2379",

@@ -1,5 +1,6 @@
-// Package figures decides which figures of a storage system are worth a write to its StorageStatus: they change all
-// the time, and a status that is written every second costs each server, each watch and each backup. It is pure.
+// Package figures decides which figures of a storage system are worth a write to its StorageStatus:
+// they change all the time, and a status that is written every second costs each server, each watch
+// and each backup. It is pure.
 package figures
 
 import (
@@ -24,8 +25,8 @@ type Source interface {
 	Figures(ctx context.Context, namespace, name string) (*api.StorageFigures, error)
 }
 
-// Settle gives a status the figures that it is written with; see Publish. had is the one that there is, or nil. Figures
-// without a time are those of now.
+// Settle gives a status the figures that it is written with; see Publish. had is the one that there
+// is, or nil. Figures without a time are those of now.
 func Settle(had *api.StorageStatus, s *api.StorageStatusStatus, now time.Time) {
 	if s.Figures != nil && s.Figures.Time.IsZero() {
 		s.Figures = s.Figures.DeepCopy()
@@ -40,8 +41,8 @@ func Settle(had *api.StorageStatus, s *api.StorageStatusStatus, now time.Time) {
 	}
 }
 
-// Publish is what the StorageStatus has next: the figures that it had, unless those of now differ in what matters. What
-// clients do at the moment is never published.
+// Publish is what the StorageStatus has next: the figures that it had, unless those of now differ
+// in what matters. What clients do at the moment is never published.
 func Publish(had, now *api.StorageFigures) *api.StorageFigures {
 	if now == nil {
 		return nil
@@ -94,8 +95,8 @@ func withoutScrubs(groups []api.PlacementGroupCount) (all []api.PlacementGroupCo
 	return all
 }
 
-// Of are the figures of a storage system that says how much space it has and uses, without a time: plans do not depend on
-// it. They are nil where it has none.
+// Of are the figures of a storage system that says how much space it has and uses, without a time:
+// plans do not depend on it. They are nil where it has none.
 func Of(raw, used int64) *api.StorageFigures {
 	if raw <= 0 {
 		return nil

@@ -13,7 +13,8 @@ import (
 
 // Stats counts what the engine does. It may be read at any time.
 type Stats struct {
-	// Runs were started, Discarded met another run's lock, Failed ended by an error, or with a command that failed.
+	// Runs were started, Discarded met another run's lock, Failed ended by an error, or with a
+	// command that failed.
 	Runs, Discarded, Failed atomic.Int64
 	// Running are at work now, Waiting are due and wait for a place.
 	Running, Waiting atomic.Int64

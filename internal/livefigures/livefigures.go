@@ -1,5 +1,5 @@
-// Package livefigures is how a person asks the leader what a storage system holds and does at this moment. What changes
-// every second is read when somebody looks, and is written nowhere.
+// Package livefigures is how a person asks the leader what a storage system holds and does at this
+// moment. What changes every second is read when somebody looks, and is written nowhere.
 package livefigures
 
 import (
@@ -16,7 +16,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// Prefix begins the path that figures are read at: Prefix + namespace/cluster. Administrators and viewers may.
+// Prefix begins the path that figures are read at: Prefix + namespace/cluster. Administrators and
+// viewers may.
 const Prefix = "/holdfast/v1/figures/"
 
 const (
@@ -26,7 +27,8 @@ const (
 	askTimeout = 2 * time.Second
 )
 
-// Ask asks a storage system. Without figures and without an error it can say no more than its StorageStatus has.
+// Ask asks a storage system. Without figures and without an error it can say no more than its
+// StorageStatus has.
 type Ask func(ctx context.Context, cluster types.NamespacedName) (*api.StorageFigures, error)
 
 // Handler answers on the leader. It lets everybody in: the API server has asked who the caller is.

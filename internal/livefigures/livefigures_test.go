@@ -58,7 +58,8 @@ func reader(t *testing.T, h http.Handler) *livefigures.Reader {
 	return r
 }
 
-// TestRead: those who look within a second share one question, and where there are no figures that is an error.
+// TestRead: those who look within a second share one question, and where there are no figures that
+// is an error.
 func TestRead(t *testing.T) {
 	var times atomic.Int32
 	r := reader(t, asked(&times))
@@ -78,7 +79,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestRead_pod: an API server of Kubernetes knows no such path, and passes on what is asked of the operator that leads.
+// TestRead_pod: an API server of Kubernetes knows no such path, and passes on what is asked of the
+// operator that leads.
 func TestRead_pod(t *testing.T) {
 	const proxy = "/api/v1/namespaces/" + api.SystemNamespace + "/pods/http:operator-1:8081/proxy"
 	var times atomic.Int32

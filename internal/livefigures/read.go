@@ -21,7 +21,8 @@ import (
 const (
 	readTimeout = 4 * time.Second
 	mostAnswer  = 1 << 20
-	// operatorPort is where an operator serves in Kubernetes, by the manifests in deploy/kubernetes.
+	// operatorPort is where an operator serves in Kubernetes, by the manifests in
+	// deploy/kubernetes.
 	operatorPort = "8081"
 )
 
@@ -54,8 +55,8 @@ func (r *Reader) ReadIfAny(ctx context.Context, cluster types.NamespacedName) *a
 	return figures
 }
 
-// Read asks the leader for the figures of a cluster: a server passes the question on, and a Kubernetes API server does
-// if it is asked for the pod of the operator that leads.
+// Read asks the leader for the figures of a cluster: a server passes the question on, and a
+// Kubernetes API server does if it is asked for the pod of the operator that leads.
 func (r *Reader) Read(ctx context.Context, cluster types.NamespacedName) (*api.StorageFigures, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

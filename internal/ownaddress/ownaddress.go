@@ -15,7 +15,8 @@ import (
 type Machine struct {
 	// Root is before /sys.
 	Root string
-	// Source is the address from which the kernel sends to a target (IP:port); empty where no route leads there.
+	// Source is the address from which the kernel sends to a target (IP:port); empty where no route
+	// leads there.
 	Source func(ctx context.Context, target string) string
 	// Links are the machine's network interfaces.
 	Links func() []Link
@@ -31,8 +32,9 @@ type Link struct {
 // defaultRoutes are targets that only a default route leads to: addresses for documentation.
 var defaultRoutes = []string{"192.0.2.1:9", "[2001:db8::1]:9"}
 
-// Best is the address that others reach the machine by best: its own among those of the servers (IP:port), else the one
-// from which it reaches them, else that of the default route. It is empty where there is none of these.
+// Best is the address that others reach the machine by best: its own among those of the servers
+// (IP:port), else the one from which it reaches them, else that of the default route. It is empty
+// where there is none of these.
 func (m Machine) Best(ctx context.Context, servers []string) string {
 	source := m.Source
 	if source == nil {
@@ -54,8 +56,8 @@ func (m Machine) Best(ctx context.Context, servers []string) string {
 	return best
 }
 
-// All are the machine's unicast addresses, first the given one, and last those of links that lead to no other machine:
-// links that are down, and bridges of containers and virtual machines.
+// All are the machine's unicast addresses, first the given one, and last those of links that lead
+// to no other machine: links that are down, and bridges of containers and virtual machines.
 func (m Machine) All(first string) []string {
 	list := m.Links
 	if list == nil {
@@ -94,7 +96,8 @@ func (m Machine) Any(ctx context.Context, servers []string) string {
 	return ""
 }
 
-// isInner says whether a link is a bridge without a port that leads out: one of hardware, of a bond or of a VLAN.
+// isInner says whether a link is a bridge without a port that leads out: one of hardware, of a bond
+// or of a VLAN.
 func (m Machine) isInner(link string) bool {
 	ports, err := os.ReadDir(filepath.Join(m.Root, "/sys/class/net", link, "brif"))
 	return err == nil && !slices.ContainsFunc(ports, func(port os.DirEntry) bool {
@@ -107,8 +110,8 @@ func (m Machine) has(link, attribute string) bool {
 	return err == nil
 }
 
-// leads says whether a link lies above another one of this machine, as a VLAN does. The other end of a container's link
-// lies elsewhere.
+// leads says whether a link lies above another one of this machine, as a VLAN does. The other end
+// of a container's link lies elsewhere.
 func (m Machine) leads(link string) bool {
 	lower, _ := filepath.Glob(filepath.Join(m.Root, "/sys/class/net", link, "lower_*"))
 	return len(lower) > 0

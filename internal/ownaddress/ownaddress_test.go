@@ -45,7 +45,8 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// TestAll has docker's bridge, whose ports lead to containers, one with a network adapter, and one with a VLAN.
+// TestAll has docker's bridge, whose ports lead to containers, one with a network adapter, and one
+// with a VLAN.
 func TestAll(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{

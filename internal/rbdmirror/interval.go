@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Interval writes an interval as the manager does, in the largest unit that it is a multiple of: 60m is 1h
-// (rbd_support, Interval.to_string).
+// Interval writes an interval as the manager does, in the largest unit that it is a multiple of:
+// 60m is 1h (rbd_support, Interval.to_string).
 func Interval(interval string) string {
 	units := []struct {
 		unit    string

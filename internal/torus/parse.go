@@ -37,8 +37,8 @@ func ParsePeers(text string) (peers []Peer, moving bool, err error) {
 	return peers, moving, nil
 }
 
-// ParseVolumes reads 'torusctl volume list --csv', whose lines are "vol1,100 MiB,block" up to v0.1.2; later builds add
-// whether a client uses the volume: "vol1,100 MiB,block,free".
+// ParseVolumes reads 'torusctl volume list --csv', whose lines are "vol1,100 MiB,block" up to
+// v0.1.2; later builds add whether a client uses the volume: "vol1,100 MiB,block,free".
 func ParseVolumes(text string) ([]Volume, error) {
 	rows, err := table(text, 3)
 	if err != nil {

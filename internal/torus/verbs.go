@@ -30,8 +30,8 @@ const (
 	// metadata, and making it anew would lose the way to all data. Its value is the block size in bytes, or "default".
 	ParamInit = "init"
 	// ParamGiven are the addresses of an etcd that the cluster was given, with commas between. Of a
-	// cluster that is wiped it is told to forget the ring and the volumes. An etcd of Holdfast's own
-	// goes with its Daemons.
+	// cluster that is wiped it is told to forget the ring and the volumes. An etcd of Holdfast's
+	// own goes with its Daemons.
 	ParamGiven = "given"
 	// ParamClient is where an etcd serves clients, as http://ADDRESS:PORT.
 	ParamClient = "client"
@@ -103,7 +103,8 @@ func Forgotten(words string) bool {
 	return strings.Contains(words, "torus: no global metadata available")
 }
 
-// InUse says whether torusctl's last words mean that it does not delete a volume because a client uses it.
+// InUse says whether torusctl's last words mean that it does not delete a volume because a client
+// uses it.
 func InUse(verb, words string) bool {
 	return verb == VerbDelete && strings.Contains(words, "torus: locked")
 }

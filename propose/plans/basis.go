@@ -127,9 +127,9 @@ type Witness struct {
 	Gone bool
 }
 
-// Moved says, in sentences, what of a Plan's basis is not so any more. An object that the basis does not
-// have now need not be gone: a deletion that somebody else carried out no longer concerns its cluster.
-// Of those it is said only where nothing else moved.
+// Moved says, in sentences, what of a Plan's basis is not so any more. An object that the basis
+// does not have now need not be gone: a deletion that somebody else carried out no longer concerns
+// its cluster. Of those it is said only where nothing else moved.
 func (b Basis) Moved(spec *api.PlanProposal, witness func(object string) Witness) []string {
 	b = b.bounded()
 	before := *spec
@@ -176,8 +176,8 @@ type move struct {
 	witness   func(string) Witness
 }
 
-// lapsed says whether an object is there, as far as anybody knows, and what is planned does not depend
-// on it any more.
+// lapsed says whether an object is there, as far as anybody knows, and what is planned does not
+// depend on it any more.
 func (m move) lapsed() bool {
 	silent := strings.HasPrefix(m.object, silence)
 	return !silent && m.known && !m.is && m.old.UID != "" && !m.witness(m.object).Gone

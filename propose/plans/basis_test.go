@@ -84,8 +84,8 @@ func TestMoved_silence(t *testing.T) {
 	}
 }
 
-// TestMoved_elsewhere: what a plan does not depend on any more is gone only if the server says so, and is no news where
-// something else moved.
+// TestMoved_elsewhere: what a plan does not depend on any more is gone only if the server says so,
+// and is no news where something else moved.
 func TestMoved_elsewhere(t *testing.T) {
 	made, of := plans.Basis{}, plans.Facts{UID: "1", Fields: map[string]string{"a": "1"}}
 	const cluster = "storagecluster/default/ceph"

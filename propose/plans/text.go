@@ -23,7 +23,8 @@ type Report struct {
 	Unknown bool
 }
 
-// Write sums it up, and shows the objects' own fields, and what comes of them, cluster by cluster and step by step.
+// Write sums it up, and shows the objects' own fields, and what comes of them, cluster by cluster
+// and step by step.
 func (r *Report) Write(w io.Writer) {
 	p := &page{}
 	p.head(r)

@@ -15,14 +15,15 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/torus"
 )
 
-// ofOthers are ports that are no constants: the ranges of ms_bind_port_min and ms_bind_port_max in Ceph 16 and later,
-// the first port of a brick (option base-port of glusterd), and the operator's flag --listen.
+// ofOthers are ports that are no constants: the ranges of ms_bind_port_min and ms_bind_port_max in
+// Ceph 16 and later, the first port of a brick (option base-port of glusterd), and the operator's
+// flag --listen.
 var ofOthers = []int{6800, 7300, 7568, 49152, 8081}
 
 var number = regexp.MustCompile(`\d{4,5}`)
 
-// TestPorts: the first column of the table of ports has the constants of the program, the defaults of the kinds, and
-// what the storage systems choose, and nothing else.
+// TestPorts: the first column of the table of ports has the constants of the program, the defaults
+// of the kinds, and what the storage systems choose, and nothing else.
 func TestPorts(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/reference/networks.md")
 	if err != nil {

@@ -67,7 +67,8 @@ func documents(t *testing.T, text []byte) (all [][]byte) {
 	}
 }
 
-// TestExamplesMatchSchema: each example is what the schemas allow, by the one for all kinds and by its own.
+// TestExamplesMatchSchema: each example is what the schemas allow, by the one for all kinds and by
+// its own.
 func TestExamplesMatchSchema(t *testing.T) {
 	schema, checked := compile(t, anyKind), 0
 	for _, pattern := range []string{"/examples/*.yaml", "/examples/*/*.yaml"} {
@@ -106,8 +107,8 @@ func checkOwn(t *testing.T, file string, document []byte) {
 	}
 }
 
-// TestPagesMatchSchema: each manifest of a page is what the schemas allow, and each part of a manifest has fields that
-// are there.
+// TestPagesMatchSchema: each manifest of a page is what the schemas allow, and each part of a
+// manifest has fields that are there.
 func TestPagesMatchSchema(t *testing.T) {
 	schema, parts := compile(t, anyKind), partSchemas(t)
 	manifests, fragments := 0, 0
@@ -145,7 +146,8 @@ func blocks(t *testing.T) (all []pages.Block) {
 	return all
 }
 
-// checkPart checks a part of a manifest: it is the beginning of an object, or of its spec, of some kind.
+// checkPart checks a part of a manifest: it is the beginning of an object, or of its spec, of some
+// kind.
 func checkPart(t *testing.T, block pages.Block, schemas map[string]*jsonschema.Schema) {
 	t.Helper()
 	v, err := value([]byte(block.Text()))

@@ -84,8 +84,8 @@ const optionsYAML = `    recovery: Fast
       client: {rbd_cache: "False", rgw_lc_debug_interval: "-1", client_mount_timeout: 5m}
 `
 
-// TestEmptyPlan declares every kind of a Ceph cluster in several forms. Once all of it is there the plan
-// of it is empty, and no orchestration asks Ceph for anything.
+// TestEmptyPlan declares every kind of a Ceph cluster in several forms. Once all of it is there the
+// plan of it is empty, and no orchestration asks Ceph for anything.
 func TestEmptyPlan(t *testing.T) {
 	begin(t)
 	b := newBed(t, 3, 1)
@@ -141,8 +141,9 @@ func cmpErr(err, other error) error {
 	return other
 }
 
-// staysEmpty waits until the plan of a manifest is empty, and has ten orchestrations begin: none asks
-// Ceph for anything, changes a Daemon, or is told in an event, and the plan is as empty as before.
+// staysEmpty waits until the plan of a manifest is empty, and has ten orchestrations begin: none
+// asks Ceph for anything, changes a Daemon, or is told in an event, and the plan is as empty as
+// before.
 func (b *bed) staysEmpty(manifest string) {
 	b.Helper()
 	b.await("the plan to be empty", func() error { return b.planIsEmpty(manifest) })
@@ -199,7 +200,8 @@ func (b *bed) awaitOrchestrations(count int) {
 var changing = regexp.MustCompile(`"prefix": ?"([^"]*\b(?:create|resize|set|set-quota|add|rm|remove|new|` +
 	`import|enable|disable|rename|delete|fail|apply|schedule add|reweight|evict)\b[^"]*)".*dispatch`)
 
-// askedOfCeph are the commands of Holdfast that change something, by the log that Ceph keeps of commands.
+// askedOfCeph are the commands of Holdfast that change something, by the log that Ceph keeps of
+// commands.
 func (b *bed) askedOfCeph() []string {
 	b.Helper()
 	var entries []struct{ Stamp, Message string }

@@ -15,8 +15,8 @@ const exportYAML = "---\napiVersion: holdfast.io/v1alpha1\nkind: NFSExport\nmeta
 	"spec: {cluster: ceph, filesystem: home, path: %s, squash: None}\n"
 
 // TestFilesystemKept exports a directory that is not there, which the export says, and deletes a
-// Filesystem that was exported by NFS while Ceph keeps it: Ceph stays healthy, and the file system serves
-// again soon when it is declared again.
+// Filesystem that was exported by NFS while Ceph keeps it: Ceph stays healthy, and the file system
+// serves again soon when it is declared again.
 func TestFilesystemKept(t *testing.T) {
 	begin(t)
 	b := newBed(t, 3, 1)

@@ -46,7 +46,8 @@ func TestGlusterSituations(t *testing.T) {
 	b.glusterGone(pool + glusterOptions(""))
 }
 
-// glusterGroups gives a host the groups of options that GlusterFS's package has, before its glusterd is made ready.
+// glusterGroups gives a host the groups of options that GlusterFS's package has, before its
+// glusterd is made ready.
 func glusterGroups(b *bed, h *hosts.Host) {
 	const dir = "/var/lib/glusterd/groups"
 	h.Run(b, b.Context(), "mkdir", "-p", dir)

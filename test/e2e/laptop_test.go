@@ -13,8 +13,8 @@ import (
 )
 
 // TestLaptop runs the command line on a machine that has no librados, no agent, and no route to a
-// host of the cluster, only one to a server that runs no daemon of Ceph: the leader makes the plans,
-// and asks Ceph for them. A viewer reads there, and may not ask for plans.
+// host of the cluster, only one to a server that runs no daemon of Ceph: the leader makes the
+// plans, and asks Ceph for them. A viewer reads there, and may not ask for plans.
 func TestLaptop(t *testing.T) {
 	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 4, Disks: 1})

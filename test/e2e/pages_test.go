@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/pages"
 )
 
-// TestTutorial does what the tutorial says, word by word, from three machines without anything to a cluster that is
-// gone again.
+// TestTutorial does what the tutorial says, word by word, from three machines without anything to a
+// cluster that is gone again.
 func TestTutorial(t *testing.T) {
 	begin(t)
 	r := newReader(t, hosts.New(t, hosts.Options{Count: 3, Disks: 1}))
@@ -41,7 +41,8 @@ func TestHowTo(t *testing.T) {
 // blockLimit bounds a block of commands: bringing up a cluster is one.
 const blockLimit = 5 * time.Minute
 
-// reader types the commands of pages. The comment above a block says what a reader knows from the text around it:
+// reader types the commands of pages. The comment above a block says what a reader knows from the
+// text around it:
 //
 //	<!-- run: no, REASON -->    not on the hosts of a lab
 //	<!-- run: stays -->         it runs on, in a terminal of its own
@@ -55,9 +56,10 @@ type reader struct {
 	clone string
 }
 
-// newReader prepares hosts for a reader. Three things are stand-ins: sudo, which would take the lab's variables away,
-// for a reader who is root; /etc/ceph and /mnt, which all hosts would share, are empty on each; and an editor that
-// writes the lab's names and devices into an example, and that the machine's disk may be rather full.
+// newReader prepares hosts for a reader. Three things are stand-ins: sudo, which would take the
+// lab's variables away, for a reader who is root; /etc/ceph and /mnt, which all hosts would share,
+// are empty on each; and an editor that writes the lab's names and devices into an example, and
+// that the machine's disk may be rather full.
 func newReader(t *testing.T, lab *hosts.Lab) *reader {
 	t.Helper()
 	r := &reader{T: t, lab: lab, clone: filepath.Join(lab.Dir, "clone")}
@@ -168,7 +170,8 @@ func (r *reader) run(block pages.Block, script string) string {
 	return string(out)
 }
 
-// typed types the commands of a block. Where the page shows what a command prints, the heads of tables are compared.
+// typed types the commands of a block. Where the page shows what a command prints, the heads of
+// tables are compared.
 func (r *reader) typed(block pages.Block) {
 	r.Helper()
 	if !strings.HasPrefix(block.Lines[0], "$ ") {

@@ -68,8 +68,8 @@ func TestServerAddress_alone(t *testing.T) {
 	b.await("the agent to find it", func() error { return b.hostAt("h2", lab.Host(2).IP) })
 }
 
-// TestHostAddress_bridge: on hosts without a default route, the bridge of a container engine does not become the
-// address of a host, and not that of a server that is made without --address.
+// TestHostAddress_bridge: on hosts without a default route, the bridge of a container engine does
+// not become the address of a host, and not that of a server that is made without --address.
 func TestHostAddress_bridge(t *testing.T) {
 	begin(t)
 	lab := hosts.New(t, hosts.Options{Count: 2})

@@ -11,8 +11,9 @@ import (
 	"github.com/holdfast-storage/holdfast/test/home"
 )
 
-// TestStatusFigures holds what 'holdfast status' shows of a real cluster beside 'ceph -s': capacity, data, placement
-// groups, what clients do, and a recovery with its rate and its end. What changes every second is not in the API.
+// TestStatusFigures holds what 'holdfast status' shows of a real cluster beside 'ceph -s':
+// capacity, data, placement groups, what clients do, and a recovery with its rate and its end. What
+// changes every second is not in the API.
 func TestStatusFigures(t *testing.T) {
 	begin(t)
 	b := newBed(t, 3, 2)

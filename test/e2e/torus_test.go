@@ -47,8 +47,8 @@ func (b *bed) torusIs(state api.StorageState, members, down int32) func() error 
 	}
 }
 
-// TestTorus is the life of a Torus cluster on real hosts with a real etcd, and the real torusd and torusctl of v0.1.2, or yours by
-// TORUS_BIN.
+// TestTorus is the life of a Torus cluster on real hosts with a real etcd, and the real torusd and
+// torusctl of v0.1.2, or yours by TORUS_BIN.
 func TestTorus(t *testing.T) {
 	begin(t)
 	programs, err := torus.Programs(t.Context(), t.TempDir(), "../..", torus.Last)

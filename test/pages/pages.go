@@ -1,4 +1,5 @@
-// Package pages reads the code that pages of Markdown have, so that tests can try each command and each manifest.
+// Package pages reads the code that pages of Markdown have, so that tests can try each command and
+// each manifest.
 package pages
 
 import (
@@ -154,7 +155,8 @@ func (r *reader) end() {
 	r.open, r.fenced = nil, false
 }
 
-// Manifests are the YAML documents of objects of Holdfast that a block has, also within a here-document.
+// Manifests are the YAML documents of objects of Holdfast that a block has, also within a
+// here-document.
 func (b Block) Manifests() (all []string) {
 	var open []string
 	for _, line := range append(b.Lines, "---") {

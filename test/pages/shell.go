@@ -16,8 +16,8 @@ type Line struct {
 // comment is the end of a line that a shell ignores.
 var comment = regexp.MustCompile(`(^|\s)#( .*|$)`)
 
-// CommandLines are the lines of a block that a reader types. Where a line has the prompt $, only lines with a prompt
-// are commands; all others are output.
+// CommandLines are the lines of a block that a reader types. Where a line has the prompt $, only
+// lines with a prompt are commands; all others are output.
 func (b Block) CommandLines() (all []Line) {
 	prompted := slices.ContainsFunc(b.Lines, func(l string) bool { return strings.HasPrefix(l, "$ ") })
 	if b.Language == "yaml" || b.Language == "go" || b.Language == "mermaid" {
@@ -35,7 +35,8 @@ func (b Block) CommandLines() (all []Line) {
 	return all
 }
 
-// Calls are the words behind each call of a program in a line, also behind sudo, a pipe, in $(…) or behind --.
+// Calls are the words behind each call of a program in a line, also behind sudo, a pipe, in $(…) or
+// behind --.
 func Calls(line, program string) (all [][]string) {
 	for _, command := range commands(line) {
 		for i, word := range command {
@@ -54,8 +55,8 @@ var before = []string{"sudo", "--", "nice", "exec", "time"}
 
 var assigns = regexp.MustCompile(`^[A-Z_]+=`)
 
-// commands splits a line of a shell into commands, and these into words. A substitution is a command of its own, and
-// "x" in the command that has it.
+// commands splits a line of a shell into commands, and these into words. A substitution is a
+// command of its own, and "x" in the command that has it.
 func commands(line string) (all [][]string) {
 	s := splitter{rest: []rune(line)}
 	s.split(0)

@@ -60,8 +60,8 @@ func TestConformance(t *testing.T) {
 	servicetest.Swept(t, code, nil)
 }
 
-// member places a peer of the ring that has blocks, of a cluster that was given its etcd: the ring and the
-// volumes go with it.
+// member places a peer of the ring that has blocks, of a cluster that was given its etcd: the ring
+// and the volumes go with it.
 func (b *bed) member(t *testing.T) *service.Local {
 	t.Helper()
 	l := place(t, spoken.TypeTorusd, map[string]string{

@@ -357,8 +357,9 @@ func (b *bed) lose() {
 	}
 }
 
-// end removes the peers of a cluster that was given its etcd, and is wiped: the first one takes the ring
-// and the volumes along. A later Torus in that etcd is none of the business of those that come after.
+// end removes the peers of a cluster that was given its etcd, and is wiped: the first one takes the
+// ring and the volumes along. A later Torus in that etcd is none of the business of those that come
+// after.
 func (b *bed) end() {
 	b.Helper()
 	for _, p := range b.peers[:3] {

@@ -1,7 +1,7 @@
-// Package torus tests what Holdfast's agents do with Torus: against the real programs of v0.1.2, which
-// hack/torus-programs builds, or where TORUS_BIN names a directory with other ones, against those; and
-// against the stand-in of this package (see standin), which is quicker to build. The same test passes
-// with all. The etcd is a real one.
+// Package torus tests what Holdfast's agents do with Torus: against the real programs of v0.1.2,
+// which hack/torus-programs builds, or where TORUS_BIN names a directory with other ones, against
+// those; and against the stand-in of this package (see standin), which is quicker to build. The
+// same test passes with all. The etcd is a real one.
 package torus
 
 import (

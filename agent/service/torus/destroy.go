@@ -14,8 +14,9 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/torus"
 )
 
-// DestroyLocalService removes, where the data goes with the daemon, what lies outside of the daemon's
-// directory: the ring and the volumes in an etcd that the cluster was given, and the store.
+// DestroyLocalService removes, where the data goes with the daemon, what lies outside of the
+// daemon's directory: the ring and the volumes in an etcd that the cluster was given, and the
+// store.
 func (*Torusd) DestroyLocalService(ctx context.Context, l *service.Local) error {
 	if l.Daemon.Spec.OnRemoval != api.DeletionWipe {
 		return nil

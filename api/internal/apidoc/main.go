@@ -1,4 +1,5 @@
-// Apidoc writes, from the definitions of the kinds, a JSON schema and a reference page for each kind.
+// Apidoc writes, from the definitions of the kinds, a JSON schema and a reference page for each
+// kind.
 package main
 
 import (

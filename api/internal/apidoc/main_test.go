@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestCurrent fails if a schema or a reference page is not what the definitions make of it, or is there without a
-// kind.
+// TestCurrent fails if a schema or a reference page is not what the definitions make of it, or is
+// there without a kind.
 func TestCurrent(t *testing.T) {
 	schemas, pages := t.TempDir(), t.TempDir()
 	if err := write(schemas, pages); err != nil {
@@ -43,7 +43,8 @@ func same(t *testing.T, made, kept, pattern string) {
 	}
 }
 
-// TestPage: a page has fields at any depth, with types, defaults and rules; it says what is required.
+// TestPage: a page has fields at any depth, with types, defaults and rules; it says what is
+// required.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/api/filesystem.md")
 	if err != nil {

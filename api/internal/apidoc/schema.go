@@ -12,8 +12,8 @@ import (
 // draft is the version of JSON Schema that editors know best.
 const draft = "http://json-schema.org/draft-07/schema#"
 
-// allKinds is the name of the schema that chooses the kind's own by the field kind. It is the one for files with
-// several documents.
+// allKinds is the name of the schema that chooses the kind's own by the field kind. It is the one
+// for files with several documents.
 const allKinds = "holdfast.json"
 
 type object = map[string]any
@@ -52,7 +52,8 @@ func schemaFiles(kinds []*extensionsv1.CustomResourceDefinition) (map[string][]b
 	return all, err
 }
 
-// schemaOf is the JSON schema of a kind: that of its definition, in which an unknown field is an error.
+// schemaOf is the JSON schema of a kind: that of its definition, in which an unknown field is an
+// error.
 func schemaOf(kind *extensionsv1.CustomResourceDefinition) (object, error) {
 	version := kind.Spec.Versions[0]
 	text, err := json.Marshal(version.Schema.OpenAPIV3Schema)
@@ -76,8 +77,8 @@ func schemaOf(kind *extensionsv1.CustomResourceDefinition) (object, error) {
 	return schema, nil
 }
 
-// strict makes a JSON schema of what a definition has: an object with given fields has no others, and what only an
-// API server knows is left out.
+// strict makes a JSON schema of what a definition has: an object with given fields has no others,
+// and what only an API server knows is left out.
 func strict(schema object) {
 	for key := range schema {
 		if strings.HasPrefix(key, "x-kubernetes-") {
@@ -106,7 +107,8 @@ func strict(schema object) {
 	}
 }
 
-// metadata is what people write of an object's metadata. The fields that API servers add may be there, too.
+// metadata is what people write of an object's metadata. The fields that API servers add may be
+// there, too.
 func metadata(namespaced bool) object {
 	text := object{"type": "string"}
 	texts := object{"type": "object", "additionalProperties": text}
@@ -126,7 +128,8 @@ func metadata(namespaced bool) object {
 	}
 }
 
-// allowBareOptions allows numbers and booleans as values of Ceph's options: 'holdfast apply' makes texts of them.
+// allowBareOptions allows numbers and booleans as values of Ceph's options: 'holdfast apply' makes
+// texts of them.
 func allowBareOptions(properties object) {
 	value := properties
 	for _, field := range []string{"spec", "ceph", "config"} {

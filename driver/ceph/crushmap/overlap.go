@@ -11,12 +11,12 @@ import (
 // CephsOwn are the pools that the mgr makes for itself: the second one up to Ceph 16.
 var CephsOwn = []string{".mgr", "device_health_metrics"}
 
-// Overlap is a set of pools that may take the same OSDs from different roots of CRUSH. Each device class
-// has roots of its own (Ceph docs, "CRUSH maps: device classes"). Ceph's autoscaler leaves such pools
-// alone (pg_autoscaler, "contains an overlapping root").
+// Overlap is a set of pools that may take the same OSDs from different roots of CRUSH. Each device
+// class has roots of its own (Ceph docs, "CRUSH maps: device classes"). Ceph's autoscaler leaves
+// such pools alone (pg_autoscaler, "contains an overlapping root").
 type Overlap struct {
-	// Classed are the pools of one device class, and Others those that take OSDs of any class, in the
-	// order of their names.
+	// Classed are the pools of one device class, and Others those that take OSDs of any class, in
+	// the order of their names.
 	Classed, Others []string
 }
 

@@ -1,5 +1,5 @@
-// Package figures reads what Ceph holds and does from the part pgmap of 'status', which the active mgr fills. It is
-// pure.
+// Package figures reads what Ceph holds and does from the part pgmap of 'status', which the active
+// mgr fills. It is pure.
 package figures
 
 import (
@@ -90,7 +90,8 @@ func (m *PGMap) recovery() *api.RecoveryFigures {
 	return r
 }
 
-// Count counts the placement groups of which the mgr knows nothing, those that are active, and those that are clean.
+// Count counts the placement groups of which the mgr knows nothing, those that are active, and
+// those that are clean.
 func (m *PGMap) Count() (unknown, active, clean int) {
 	for _, pg := range m.ByState {
 		states := strings.Split(pg.Name, "+")

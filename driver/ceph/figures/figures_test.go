@@ -45,7 +45,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestFigures_end: an end is not estimated while nothing is copied, and there is no recovery where nothing is amiss.
+// TestFigures_end: an end is not estimated while nothing is copied, and there is no recovery where
+// nothing is amiss.
 func TestFigures_end(t *testing.T) {
 	m := parse(t, moving)
 	m.RecoveredObjects, m.RecoveredBytes = 0, 0

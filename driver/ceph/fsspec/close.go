@@ -2,15 +2,16 @@ package fsspec
 
 import "github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
 
-// Closing is how far a file system is that stays in Ceph while its MDS go. Without it Ceph reports a
-// failed file system for ever (MDS_ALL_DOWN), and the next MDS wait for the clients of the last ones.
+// Closing is how far a file system is that stays in Ceph while its MDS go. Without it Ceph reports
+// a failed file system for ever (MDS_ALL_DOWN), and the next MDS wait for the clients of the last
+// ones.
 type Closing int
 
 const (
 	// Open: MDS serve it, or are to.
 	Open Closing = iota
-	// Stopping: its MDS write their journals and end the sessions of clients ('ceph fs set NAME down
-	// true'), and Ceph misses no standby.
+	// Stopping: its MDS write their journals and end the sessions of clients ('ceph fs set NAME
+	// down true'), and Ceph misses no standby.
 	Stopping
 	// Closed: no MDS is needed.
 	Closed

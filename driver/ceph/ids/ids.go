@@ -1,5 +1,5 @@
-// Package ids makes the names and identities that a Ceph cluster and its daemons get. Equal arguments
-// give equal results. It is pure.
+// Package ids makes the names and identities that a Ceph cluster and its daemons get. Equal
+// arguments give equal results. It is pure.
 package ids
 
 import (
@@ -16,8 +16,8 @@ func Letters(i int) string {
 	return string(rune('a' + i))
 }
 
-// FSID makes a cluster's fsid from the StorageCluster's UID, which is one already in every home that
-// there is.
+// FSID makes a cluster's fsid from the StorageCluster's UID, which is one already in every home
+// that there is.
 func FSID(c *api.StorageCluster) string {
 	if id, err := uuid.Parse(string(c.UID)); err == nil {
 		return id.String()
@@ -25,8 +25,8 @@ func FSID(c *api.StorageCluster) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(c.UID)).String()
 }
 
-// OSD is the identity of the OSD on a device. It depends on nothing else, so that making the OSD again,
-// after a crash at any point, makes the same OSD.
+// OSD is the identity of the OSD on a device. It depends on nothing else, so that making the OSD
+// again, after a crash at any point, makes the same OSD.
 func OSD(fsid, host, device string) string {
 	space, err := uuid.Parse(fsid)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // patience is how long the OSDs are waited for: a plan is made without them, too.
 const patience = time.Second
 
-// Of asks which images the pools hold that are deleted with their data, by the pools' numbers. Where the
-// client cannot tell, or the OSDs do not answer, the pool is missing.
+// Of asks which images the pools hold that are deleted with their data, by the pools' numbers.
+// Where the client cannot tell, or the OSDs do not answer, the pool is missing.
 func Of(ctx context.Context, client any, pools []*api.Pool) map[int64]rbd.Contents {
 	asker, able := client.(rbd.Asker)
 	held := map[int64]rbd.Contents{}

@@ -16,9 +16,9 @@ type Absence struct {
 	Out, Unreported bool
 }
 
-// Note records on a mon that is wanted since when it is away without a break: out of the quorum, on a
-// host whose agent is disconnected. While Ceph cannot be asked, the record stays. have is the mon's
-// Daemon; nil for a new one.
+// Note records on a mon that is wanted since when it is away without a break: out of the quorum, on
+// a host whose agent is disconnected. While Ceph cannot be asked, the record stays. have is the
+// mon's Daemon; nil for a new one.
 func (a Absence) Note(want, have *api.Daemon, now time.Time) {
 	since := ""
 	if have != nil {

@@ -75,10 +75,10 @@ func Write(b *strings.Builder, name string, options map[string]string) {
 	}
 }
 
-// oneLine is what stands on a line of ceph.conf, which has no way to write an end of a line. The API and
-// engine.Addresses refuse what has one; if anything passed them, a line of it would be an option that
-// nobody set, in the files of all hosts. So it panics, which the engine tells as an error of the cluster's
-// plan, and nothing is written.
+// oneLine is what stands on a line of ceph.conf, which has no way to write an end of a line. The
+// API and engine.Addresses refuse what has one; if anything passed them, a line of it would be an
+// option that nobody set, in the files of all hosts. So it panics, which the engine tells as an
+// error of the cluster's plan, and nothing is written.
 func oneLine(text string) string {
 	if strings.ContainsAny(text, "\n\r\x00") {
 		panic(fmt.Sprintf("ceph.conf cannot hold %.100q, because it has several lines", text))

@@ -31,7 +31,8 @@ func sum(text string) string {
 	return hex.EncodeToString(h[:8])
 }
 
-// ofUsers begins the options that mean nothing to GlusterFS. It refuses to reset one of them (10.3): they stay.
+// ofUsers begins the options that mean nothing to GlusterFS. It refuses to reset one of them
+// (10.3): they stay.
 const ofUsers = "user."
 
 // Options says which options are to be set and reset, by those that were noted in a status, and what is noted next.

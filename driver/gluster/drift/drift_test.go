@@ -138,7 +138,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestOptions_ofUsers: GlusterFS refuses to reset options of users: they stay, and nothing is asked for again.
+// TestOptions_ofUsers: GlusterFS refuses to reset options of users: they stay, and nothing is asked
+// for again.
 func TestOptions_ofUsers(t *testing.T) {
 	set, reset, _, notes := Options([]string{"user.cifs=off"}, nil, map[string]string{"user.cifs": "off"})
 	if len(set)+len(reset)+len(notes) > 0 {

@@ -1,4 +1,5 @@
-// Package godbc stands for github.com/lpabon/godbc, written anew: what Torus's last master takes for granted.
+// Package godbc stands for github.com/lpabon/godbc, written anew: what Torus's last master takes
+// for granted.
 package godbc
 
 import "fmt"

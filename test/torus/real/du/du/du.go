@@ -1,4 +1,5 @@
-// Package du is the part of github.com/ricochet2200/go-disk-usage/du that torusd calls, written anew.
+// Package du is the part of github.com/ricochet2200/go-disk-usage/du that torusd calls, written
+// anew.
 package du
 
 import "syscall"
