@@ -183,8 +183,6 @@ func glusterClosed(b *bed, pool string) {
 	if out := glusterApply(b, 3, second); !strings.Contains(out, "spec.glusterfs.closed closes on h5") {
 		b.Errorf("a volume without a place: %s", out)
 	}
-	b.Log(b.run("status", "gluster"))
-	b.run("delete", "volume", "second")
 	b.applies(1, pool)
 	b.awaitPool("the node to be open", b.glusterNothingAsked)
 }

@@ -90,7 +90,11 @@ func TestProject_isWhatHappens(t *testing.T) {
 		}, mode("h1", api.HostActive)), 2, api.RiskNone, ""},
 		{"a dead host is drained", fourNodes, all(dead("h4"), mode("h4", api.HostDrain)), 7, api.RiskData, "h4"},
 		{"a dead host is drained, and somebody says that it is gone", fourNodes, all(dead("h4"), gone("h4")), 8, api.RiskRedundancy, "h4"},
-		{"a mon is lost", fourNodes, dead("h2"), 4, api.RiskRedundancy, "h2"},
+		{"a mon is lost, and nobody saw it before", fourNodes, dead("h2"), 1, api.RiskNone, "mon.b: not replaced yet"},
+		{"a mon is lost", fourNodes, all(dead("h2"), func(s *stage) error {
+			s.lead()
+			return errors.Join(s.settle(), s.kill(), s.tick(11*time.Minute))
+		}), 4, api.RiskRedundancy, "h2"},
 		{"a configuration that counts from the start of OSDs", wipedCluster, apply("cluster c policy=Wipe osd-queue=wpq"), 7, api.RiskRedundancy, ""},
 		{"the same, and a disk more", wipedCluster, apply("cluster c policy=Wipe osd-queue=wpq\nnode n1 host=h1 devices=(d1,spare1)"), 7, api.RiskRedundancy, ""},
 		{"a newer release", wipedCluster, install("17.2.7"), 18, api.RiskRedundancy, ""},
