@@ -14,10 +14,17 @@ func (a *agent) ownAddress(ctx context.Context) string {
 	return cmp.Or(a.Address, ownaddress.Machine{}.Any(ctx, serversOf(&a.Config)))
 }
 
-// addresses lists the host's unicast addresses, the best one first.
-func (a *agent) addresses(ctx context.Context) []string {
+// addresses lists the host's unicast addresses, the best one first. The first of those that were
+// reported before stays: daemons listen on it, and on a host with several networks the best one
+// changes with the routes.
+func (a *agent) addresses(ctx context.Context, before []string) []string {
 	const limit = 64 // the bound of Host.status.addresses
-	all := ownaddress.Machine{}.All(cmp.Or(a.Address, ownaddress.Machine{}.Best(ctx, serversOf(&a.Config))))
+	m := ownaddress.Machine{}
+	first := cmp.Or(a.Address, m.Kept(before))
+	if first == "" {
+		first = m.Best(ctx, serversOf(&a.Config))
+	}
+	all := m.All(first)
 	return all[:min(len(all), limit)]
 }
 

@@ -162,7 +162,7 @@ type HostStatus struct {
 	// ObservedGeneration is the generation of the spec that the condition Ready speaks of. The leader writes it.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Addresses are the machine's own unicast addresses, the one that the agent reaches the servers from first.
+	// Addresses are the machine's own unicast addresses, the one that clusters use first.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64

@@ -124,7 +124,7 @@ func (c *conn) fillPools(ctx context.Context, view *engine.View, o *Observation)
 	for _, p := range pools {
 		if p.DeletionTimestamp != nil && p.Spec.DeletionPolicy == api.DeletionWipe {
 			c.fillBusy(ctx, o.PoolFacts)
-			o.PoolFacts.Images = images.Of(ctx, c.client, pools)
+			o.PoolFacts.Images = images.Of(ctx, c.client, pools, o.PGsActive >= o.PGs)
 			break
 		}
 	}

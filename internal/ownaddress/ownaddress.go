@@ -56,23 +56,20 @@ func (m Machine) Best(ctx context.Context, servers []string) string {
 	return best
 }
 
+// Kept is the first of the addresses that the machine had before, if it still has that one on a link
+// that leads to other machines; else it is empty.
+func (m Machine) Kept(before []string) string {
+	outer, _ := m.unicast()
+	if len(before) > 0 && slices.ContainsFunc(outer, func(ip netip.Addr) bool { return ip.String() == before[0] }) {
+		return before[0]
+	}
+	return ""
+}
+
 // All are the machine's unicast addresses, first the given one, and last those of links that lead
 // to no other machine: links that are down, and bridges of containers and virtual machines.
 func (m Machine) All(first string) []string {
-	list := m.Links
-	if list == nil {
-		list = kernelLinks
-	}
-	var inner, outer []netip.Addr
-	for _, l := range list() {
-		if !l.Running || m.isInner(l.Name) {
-			inner = append(inner, unicast(l.Addresses)...)
-		} else {
-			outer = append(outer, unicast(l.Addresses)...)
-		}
-	}
-	slices.SortFunc(outer, netip.Addr.Compare)
-	slices.SortFunc(inner, netip.Addr.Compare)
+	outer, inner := m.unicast()
 	var all []string
 	if first != "" {
 		all = append(all, first)
@@ -83,6 +80,25 @@ func (m Machine) All(first string) []string {
 		}
 	}
 	return all
+}
+
+// unicast are the machine's unicast addresses, each list sorted: those of links that lead to other
+// machines, and the rest.
+func (m Machine) unicast() (outer, inner []netip.Addr) {
+	list := m.Links
+	if list == nil {
+		list = kernelLinks
+	}
+	for _, l := range list() {
+		if !l.Running || m.isInner(l.Name) {
+			inner = append(inner, unicast(l.Addresses)...)
+		} else {
+			outer = append(outer, unicast(l.Addresses)...)
+		}
+	}
+	slices.SortFunc(outer, netip.Addr.Compare)
+	slices.SortFunc(inner, netip.Addr.Compare)
+	return outer, inner
 }
 
 // Any is the best address, or else the first of all. It is empty where the machine has none.

@@ -76,6 +76,16 @@ func TestAll(t *testing.T) {
 	if got := m.All("192.168.7.5"); len(got) != len(want) || got[0] != "192.168.7.5" {
 		t.Errorf("%v", got)
 	}
+	for before, want := range map[string]string{
+		"192.168.7.9": "192.168.7.9", "172.17.0.1": "", "10.0.0.1": "", "192.168.9.9": "",
+	} {
+		if got := m.Kept([]string{before, "192.168.1.5"}); got != want {
+			t.Errorf("of %s is kept %q, not %q", before, got, want)
+		}
+	}
+	if got := m.Kept(nil); got != "" {
+		t.Errorf("of none is kept %s", got)
+	}
 	if got := m.Any(t.Context(), nil); got != "192.168.1.5" {
 		t.Errorf("any is %s", got)
 	}

@@ -22,6 +22,9 @@ func ClosingOf(fs *fsmap.FS) Closing {
 	if fs.MaxMDS > 0 || fs.StandbyWanted > 0 {
 		return Open
 	}
+	if len(fs.Down)+len(fs.Damaged) > 0 {
+		return Closed // Ceph stops no rank of a file system of which one is missing
+	}
 	for _, m := range fs.MDS {
 		if !m.Laggy { // one that is hung writes nothing
 			return Stopping

@@ -12,30 +12,39 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// patience is how long the OSDs are waited for: a plan is made without them, too.
+// patience is how long the OSDs are waited for, for all pools together: a plan is made without them,
+// too, and the rest of the observation has the same deadline.
 const patience = time.Second
 
-// Of asks which images the pools hold that are deleted with their data, by the pools' numbers.
-// Where the client cannot tell, or the OSDs do not answer, the pool is missing.
-func Of(ctx context.Context, client any, pools []*api.Pool) map[int64]rbd.Contents {
+// Of asks which images the pools hold that are deleted with their data, by the pools' numbers. Where
+// the client cannot tell, the pool is missing. OSDs of inactive placement groups do not answer: then
+// none is asked, as a question to them takes a thread of the client for half a minute.
+func Of(ctx context.Context, client any, pools []*api.Pool, active bool) map[int64]rbd.Contents {
 	asker, able := client.(rbd.Asker)
 	held := map[int64]rbd.Contents{}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for _, p := range pools {
 		goes := p.DeletionTimestamp != nil && p.Spec.DeletionPolicy == api.DeletionWipe && p.Status.ID != 0
 		if !able || !goes {
 			continue
 		}
-		short, cancel := context.WithTimeout(ctx, patience)
-		if c, err := rbd.In(asker, p.Status.ID).Contents(short); err == nil {
-			held[p.Status.ID] = c
+		c := rbd.Contents{Unknown: true}
+		if active && ctx.Err() == nil {
+			if known, err := rbd.In(asker, p.Status.ID).Contents(ctx); err == nil {
+				c = known
+			}
 		}
-		cancel()
+		held[p.Status.ID] = c
 	}
 	return held
 }
 
 // Text says what is lost with a pool; empty where it holds no image.
 func Text(c rbd.Contents) string {
+	if c.Unknown {
+		return "; whether it holds RBD images is not known"
+	}
 	text := list("; it destroys ", c.Images, "RBD image", c.Names)
 	if c.Images == 0 {
 		return list("; it destroys ", c.Trashed, "RBD image", c.TrashedNames) + inTrash(c.Trashed, "")

@@ -16,6 +16,8 @@ type Contents struct {
 	Names        []string `json:"names,omitempty"`
 	Trashed      int      `json:"trashed"`
 	TrashedNames []string `json:"trashedNames,omitempty"`
+	// Unknown is set where the OSDs did not answer.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // ContentsOf counts images, and names the first of them.
