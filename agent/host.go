@@ -131,7 +131,8 @@ func (a *agent) hostStatus(ctx context.Context, have *api.Host) (*api.HostStatus
 		return nil, err
 	}
 	s := &api.HostStatus{
-		Addresses: a.addresses(ctx, have.Status.Addresses), AgentVersion: a.Version, BootID: strings.TrimSpace(string(boot)), Runtime: a.RuntimeKind,
+		Addresses: a.addresses(ctx, have.Status.Addresses), AgentVersion: a.Version,
+		BootID: strings.TrimSpace(string(boot)), Runtime: a.RuntimeKind,
 		Packages: a.packages(ctx), Devices: devices, Foreign: others, Facts: facts.Reader{}.Read(have.Status.Facts),
 	}
 	conditions := []metav1.Condition{encryption()}

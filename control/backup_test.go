@@ -40,9 +40,14 @@ func putSecret(t *testing.T, c client.Client, namespace, name string) int64 {
 func wantSecret(t *testing.T, c client.Client, namespace, name string, there bool) {
 	t.Helper()
 	secret := &corev1.Secret{}
-	err := c.Get(t.Context(), key(namespace, name), secret)
-	if there && (err != nil || string(secret.Data["key"]) != name) || !there && client.IgnoreNotFound(err) != nil || !there && err == nil {
-		t.Errorf("the Secret %s: got %v, wanted there: %v", name, err, there)
+	is := false
+	eventually(t, func() error { // a server that has just taken its seat may be slow to answer
+		err := c.Get(t.Context(), key(namespace, name), secret)
+		is = err == nil
+		return client.IgnoreNotFound(err)
+	})
+	if is != there || there && string(secret.Data["key"]) != name {
+		t.Errorf("the Secret %s: is there: %v, wanted there: %v", name, is, there)
 	}
 }
 
