@@ -28,7 +28,11 @@ func (p *planner) wantedOptions(v *volume) (map[string]string, error) {
 	if g := p.cluster.Spec.GlusterFS; g != nil {
 		layers = []api.VolumeOptions{g.Options, v.declared.Spec.Options}
 	}
-	want, err := options.Wanted(safeOptions, p.speaker.report.Groups, layers...)
+	var have map[string]string
+	if v.pool != nil {
+		have = v.pool.Options
+	}
+	want, err := options.Wanted(have, safeOptions, p.speaker.report.Groups, layers...)
 	if allow := v.declared.Spec.Auth.Allow; len(allow) > 0 {
 		if p.nfs.At != nil && len(p.exportersOf(v.name)) > 0 && !slices.Contains(allow, p.nfs.At.Address) {
 			allow = append(slices.Clone(allow), p.nfs.At.Address) // who may use an export is said in the NFSExport
@@ -39,7 +43,7 @@ func (p *planner) wantedOptions(v *volume) (map[string]string, error) {
 }
 
 // setOptions brings options to what is declared. Those that were set and are not declared any more go back to their default;
-// what somebody set by hand is left alone. They come last: one that GlusterFS does not take must not hold up anything else of its volume.
+// what somebody set by hand is left alone, and so is all while an option or a group is wrong. They come last: one that GlusterFS does not take must not hold up anything else of its volume.
 func (p *planner) setOptions() {
 	for _, v := range p.volumes {
 		if v.declared == nil || v.pool == nil || v.refusal != "" || v.declared.DeletionTimestamp != nil {
@@ -58,10 +62,15 @@ func (p *planner) setOptions() {
 			}
 			p.command(glusterd.VerbSet, v.name, set, api.RiskNone, "%s", why)
 		}
+		wrong = cmp.Or(wrong, options.Refused(set, v.pool.Refused))
+		reset, kept := options.Resets(reset, v.pool.Options, wrong)
+		if kept != "" {
+			p.decide(api.VerdictSkip, api.ReasonKeptAsIs, v.object(), "%s", kept)
+		}
 		if len(reset) > 0 {
 			p.command(glusterd.VerbReset, v.name, reset, api.RiskNone, "%s", "not declared any more: "+words.Few(slices.Sorted(maps.Keys(reset))))
 		}
-		if wrong = cmp.Or(wrong, options.Refused(set, v.pool.Refused)); wrong != nil {
+		if wrong != nil {
 			p.refuse(v, api.ReasonInvalidSpec, "%v", wrong)
 		}
 	}

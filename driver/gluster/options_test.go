@@ -122,3 +122,61 @@ func TestOptions_refused(t *testing.T) {
 		}
 	}
 }
+
+// TestOptions_wrongGroup: while a group is wrong, or the node that reports has none, nothing is
+// reset; sharding never is.
+func TestOptions_wrongGroup(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "1Gi", nil).Spec.Options = api.VolumeOptions{"group": "virt", "a.b": "1"}
+	w.settle()
+	want := map[string]string{"network.ping-timeout": "20", "features.shard": "on", "a.b": "1",
+		"cluster.lookup-optimize": "off"}
+	same := func(name string) {
+		t.Helper()
+		p := w.settle()
+		if diff := cmp.Diff(want, w.gluster.volumes["v"].options); diff != "" || len(p.Commands) > 0 {
+			t.Errorf("%s: %v (-want +got):\n%s", name, commands(p), diff)
+		}
+	}
+	groups := fakeGroups
+	defer func() { fakeGroups = groups }()
+	fakeGroups = nil
+	same("no groups are reported")
+	fakeGroups = groups
+	w.vol("v").Spec.Options = api.VolumeOptions{"group": "vrit"}
+	same("a mistyped group")
+	w.vol("v").Spec.Options = nil
+	delete(want, "a.b")
+	delete(want, "network.ping-timeout")
+	if same("none"); !contains(decisions(w.plan(), api.VerdictSkip), "option features.shard stays on") {
+		t.Errorf("nothing says that sharding stays: %v", decisions(w.plan()))
+	}
+	w.vol("v").Spec.Options = api.VolumeOptions{"shard": "off"}
+	want["features.shard"] = "off"
+	same("declared")
+	w.vol("v").Spec.Options = nil
+	delete(want, "features.shard")
+	same("declared no more")
+}
+
+// TestOptions_allowOfBefore: who may mount a volume by an option that an earlier release set, and
+// that is refused now, stays so.
+func TestOptions_allowOfBefore(t *testing.T) {
+	for _, note := range []string{"allow", "auth.allow", "auth.allow=10.0.0.*"} {
+		w := poolOf(t, 3)
+		w.volume("v", "1Gi", nil)
+		w.settle()
+		w.gluster.volumes["v"].options[optionAllow] = "10.0.0.*"
+		v := w.vol("v")
+		v.Spec.Options = api.VolumeOptions{"allow": "10.0.0.*"}
+		v.Status.Options = append(v.Status.Options, note)
+		w.settle()
+		if o := w.gluster.volumes["v"].options[optionAllow]; o != "10.0.0.*" {
+			t.Errorf("%s: %q may mount it", note, o)
+		}
+		w.vol("v").Spec.Options, w.vol("v").Spec.Auth.Allow = nil, []string{"10.0.0.*"}
+		if p := w.settle(); !p.Done || w.gluster.volumes["v"].options[optionAllow] != "10.0.0.*" {
+			t.Errorf("%s: moved to spec.auth.allow: %v", note, decisions(p))
+		}
+	}
+}

@@ -257,7 +257,7 @@ func (s *story) checkLimits() {
 }
 
 // checkOptions: in the end each volume has the options that are declared, by their full names, and
-// no others.
+// no others but sharding.
 func (s *story) checkOptions() {
 	for i := range s.volumes {
 		v, g := &s.volumes[i], s.gluster.volumes[s.volumes[i].Name]
@@ -273,6 +273,9 @@ func (s *story) checkOptions() {
 		}
 		have := maps.Clone(g.options)
 		delete(have, glusterd.OptionQuota)
+		if want["features.shard"] == "" {
+			delete(have, "features.shard") // sharding stays
+		}
 		if !maps.Equal(have, want) {
 			s.rt.Fatalf("volume %s has %v, want %v", v.Name, have, want)
 		}

@@ -45,9 +45,11 @@ func (g Groups) Expand(options map[string]string) (map[string]string, error) {
 }
 
 // Wanted are the options that a volume shall have: each layer over those before it, and all over
-// the defaults. An error says what of them cannot be; the others are wanted nevertheless.
-func Wanted(defaults map[string]string, groups Groups, layers ...api.VolumeOptions) (map[string]string, error) {
-	want := maps.Clone(defaults)
+// the defaults. An error says what of them cannot be; the others are wanted nevertheless, but what
+// stands before a group that is not known stays as it is in have, the options of the volume.
+func Wanted(have, defaults map[string]string, groups Groups, layers ...api.VolumeOptions) (map[string]string, error) {
+	want := map[string]string{}
+	maps.Copy(want, defaults)
 	var errs []error
 	for _, layer := range layers {
 		plain := map[string]string{}
@@ -55,11 +57,13 @@ func Wanted(defaults map[string]string, groups Groups, layers ...api.VolumeOptio
 			plain[name] = string(value)
 		}
 		all, err := groups.Expand(plain)
-		errs = append(errs, err)
+		if errs = append(errs, err); err != nil {
+			hold(want, have)
+		}
 		for name := range all {
 			if Same(name, allow) {
 				errs = append(errs, fmt.Errorf("option %s: spec.auth.allow of the Volume says who may use it: "+
-					"remove the option", name))
+					"write its addresses there, and remove the option", name))
 				delete(all, name)
 			}
 		}
