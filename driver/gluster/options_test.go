@@ -180,3 +180,24 @@ func TestOptions_allowOfBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestOptions_asked_offline: a volume that is Offline stays so, also while its options cannot be
+// set.
+func TestOptions_asked_offline(t *testing.T) {
+	w := poolOf(t, 3)
+	w.volume("v", "1Gi", replica3())
+	w.settle()
+	w.power(2, false)
+	w.power(3, false)
+	w.failing["volume set"] = "timed out"
+	v := w.vol("v")
+	v.Generation++
+	v.Spec.Options = api.VolumeOptions{"a.b": "1"}
+	for range 5 {
+		w.agents()
+		w.round()
+		if s := w.vol("v").Status; s.State != api.ResourceOffline {
+			t.Errorf("%s: %s", s.State, s.Message)
+		}
+	}
+}

@@ -221,8 +221,6 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 		return api.ResourceCreating, cmp.Or(p.failed(v), "it is being started")
 	case v.unset && v.young() && v.refusal == "" && p.failed(v) == "":
 		return api.ResourceCreating, "its options are being set"
-	case v.unset && !v.narrowed && v.refusal == "" && v.asked():
-		return api.ResourceCreating, cmp.Or(p.failed(v), "its options are being set")
 	}
 	for _, set := range v.pool.Sets() {
 		if up := sets.Online(set); up < sets.Needed(v.pool) && !v.pool.Silent {
@@ -239,6 +237,9 @@ func (p *planner) judgeVolume(v *volume) (api.ResourceState, string) {
 	}
 	if v.narrowed {
 		return p.stillOpen(v)
+	}
+	if v.unset && v.refusal == "" && v.asked() {
+		return api.ResourceCreating, cmp.Or(p.failed(v), "its options are being set")
 	}
 	return api.ResourceOnline, cmp.Or(v.refusal, p.failed(v), v.waits, v.zones)
 }
