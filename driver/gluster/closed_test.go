@@ -59,11 +59,34 @@ func TestClosed(t *testing.T) {
 	if d := on("wide"); len(d) != 1 || d[0] == device {
 		t.Errorf("a closed device %s: %v", device, d)
 	}
-	if close("/dev/nothing"); !contains(decisions(w.settle(), api.VerdictRefuse), "is none of its devices") {
-		t.Errorf("an unknown entry: %v", decisions(w.plan()))
-	}
+	closedUnknown(t, w, has)
 	close()
 	if p := w.settle(); !p.Done || meta.FindStatusCondition(w.nodes[0].Status.Conditions, api.NodeTakesBricks) != nil {
 		t.Errorf("open again: %v", decisions(p))
+	}
+}
+
+// closedUnknown: an entry that names nothing of a node closes nothing, and refuses nothing.
+func closedUnknown(t *testing.T, w *world, node string) {
+	t.Helper()
+	for i := range w.nodes {
+		if w.nodes[i].Name == node {
+			w.nodes[i].Spec.GlusterFS.Closed = []string{"/dev/nothing"}
+		}
+	}
+	w.volume("wider", "1Gi", &api.VolumeDurability{Replicate: &api.VolumeReplicate{Count: 4}})
+	p := w.settle()
+	if !p.Done || len(decisions(p, api.VerdictRefuse)) > 0 ||
+		!contains(decisions(p, api.VerdictSkip), "/dev/nothing, which closes nothing") {
+		t.Errorf("%v", decisions(p))
+	}
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		if told := meta.IsStatusConditionTrue(n.Status.Conditions, api.NodeTakesBricks); told != (n.Name == node) {
+			t.Errorf("%s: %v", n.Name, n.Status.Conditions)
+		}
+		if n.Name == node && !meta.IsStatusConditionTrue(n.Status.Conditions, api.NodeAccepted) {
+			t.Errorf("%s is refused: %v", node, n.Status.Conditions)
+		}
 	}
 }

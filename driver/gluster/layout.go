@@ -196,7 +196,7 @@ func (p *planner) noPlace(want layout, size int64) string {
 func closedPlaces(p *planner) string {
 	var nodes []string
 	for _, n := range p.nodes {
-		if closed.Text(n.Node) != "" {
+		if closed.Text(n.ResolvedNode) != "" {
 			nodes = append(nodes, n.name)
 		}
 	}

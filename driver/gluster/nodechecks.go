@@ -6,9 +6,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/driver/gluster/closed"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
-	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // check looks at what a declared node asks for.
@@ -24,11 +22,6 @@ func (p *planner) check(n *node) {
 		n.Waits = append(n.Waits, "it names neither devices nor directories for bricks")
 	}
 	p.checkDevices(n)
-	if unknown := closed.Unknown(n.ResolvedNode); len(unknown) > 0 {
-		n.problem("spec.glusterfs.closed names %s, which is none of its devices and directories: write an entry of "+
-			"spec.devices or "+
-			"spec.directories, or \"*\" for all", words.Few(unknown))
-	}
 	for _, dir := range n.Node.Spec.Directories {
 		if owner := p.directoryOwner(n, dir); owner != "" {
 			n.problem("directory %s of host %s is used by %s: two that put bricks there would count the same space twice", dir, n.hostName(), owner)

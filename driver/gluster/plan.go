@@ -34,7 +34,7 @@ func (d Driver) Plan(view *engine.View, now time.Time) *engine.Plan {
 	p.writeDaemons()
 	for _, n := range p.nodes {
 		p.plan.PutNode(n.ResolvedNode, n.problems, p.now)
-		closed.Tell(p.plan, n.Node, p.now)
+		closed.Tell(p.plan, n.ResolvedNode, p.now)
 	}
 	p.writeStatus()
 	p.judgeRestart()

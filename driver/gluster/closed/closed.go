@@ -4,6 +4,7 @@ package closed
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -39,23 +40,20 @@ func names(r engine.ResolvedNode, entry, device string) bool {
 	})
 }
 
-// Unknown are the entries that name nothing of the node.
-func Unknown(r engine.ResolvedNode) (unknown []string) {
-	for _, entry := range entries(r.Node) {
-		known := entry == all || slices.Contains(r.Node.Spec.Devices, entry) ||
-			slices.Contains(r.Node.Spec.Directories, entry) ||
-			slices.ContainsFunc(r.Devices, func(d engine.ResolvedDevice) bool { return d.ID == entry })
-		if !known {
-			unknown = append(unknown, entry)
-		}
+// unknown says of an entry that it names nothing of the node. It closes nothing, and keeps the node
+// from nothing: a device that is taken out of the node may have its entry still.
+func unknown(r engine.ResolvedNode) func(entry string) bool {
+	return func(entry string) bool {
+		return entry != all && !slices.Contains(r.Node.Spec.Devices, entry) &&
+			!slices.Contains(r.Node.Spec.Directories, entry) &&
+			!slices.ContainsFunc(r.Devices, func(d engine.ResolvedDevice) bool { return d.ID == entry })
 	}
-	return unknown
 }
 
 // Text says that a node takes no new bricks, or none at some places; empty where it takes them
 // everywhere.
-func Text(n *api.StorageNode) string {
-	names := entries(n)
+func Text(r engine.ResolvedNode) string {
+	names := slices.DeleteFunc(slices.Clone(entries(r.Node)), unknown(r))
 	if len(names) == 0 {
 		return ""
 	}
@@ -65,12 +63,35 @@ func Text(n *api.StorageNode) string {
 	}
 	return fmt.Sprintf("takes no new bricks %s: spec.glusterfs.closed of StorageNode %s says so; remove the entry "+
 		"to open it again",
-		where, n.Name)
+		where, r.Node.Name)
 }
 
-// Tell says it in a plan: in a decision, and in a condition of the node, which is absent while all
-// of the node is open.
-func Tell(p *engine.Plan, n *api.StorageNode, now time.Time) {
+// unknownText names the entries that name nothing of the node; empty where there are none.
+func unknownText(r engine.ResolvedNode) string {
+	names := slices.Clone(entries(r.Node))
+	names = slices.DeleteFunc(names, func(entry string) bool { return !unknown(r)(entry) })
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("spec.glusterfs.closed names %s, which closes nothing, because it is none of the devices and "+
+		"directories of the node: write it as spec.devices or spec.directories has it, or remove it", words.Few(names))
+}
+
+// told is the condition of a node, and false where there is nothing to tell.
+func told(r engine.ResolvedNode) (metav1.Condition, bool) {
+	text, wrong := Text(r), unknownText(r)
+	c := metav1.Condition{Type: api.NodeTakesBricks, Status: metav1.ConditionFalse, Reason: string(api.ReasonClosed)}
+	if text == "" {
+		c.Status, c.Reason = metav1.ConditionTrue, string(api.ReasonInvalidSpec)
+	}
+	c.Message = strings.Trim(text+"; "+wrong, "; ")
+	return c, c.Message != ""
+}
+
+// Tell says it in a plan: in a decision, and in a condition of the node, which is absent while
+// nothing of the node is closed, and True while no entry closes anything.
+func Tell(p *engine.Plan, r engine.ResolvedNode, now time.Time) {
+	n := r.Node
 	if n == nil {
 		return
 	}
@@ -80,14 +101,12 @@ func Tell(p *engine.Plan, n *api.StorageNode, now time.Time) {
 		status = p.Nodes[i].Status
 	}
 	conditions := slices.Clone(status.Conditions)
-	if text := Text(n); text == "" {
+	if c, is := told(r); !is {
 		meta.RemoveStatusCondition(&conditions, api.NodeTakesBricks)
 	} else {
-		p.Decide(api.VerdictSkip, api.ReasonClosed, engine.NodeObject(n.Name), "%s", text)
-		meta.SetStatusCondition(&conditions, metav1.Condition{
-			Type: api.NodeTakesBricks, Status: metav1.ConditionFalse, Reason: string(api.ReasonClosed), Message: text,
-			ObservedGeneration: n.Generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
-		})
+		p.Decide(api.VerdictSkip, api.Reason(c.Reason), engine.NodeObject(n.Name), "%s", c.Message)
+		c.ObservedGeneration, c.LastTransitionTime = n.Generation, metav1.NewTime(now.Truncate(time.Second))
+		meta.SetStatusCondition(&conditions, c)
 	}
 	switch {
 	case equality.Semantic.DeepEqual(conditions, status.Conditions):
