@@ -102,7 +102,7 @@ func (f *fakeWorld) report(d *api.Daemon) {
 		return
 	}
 	if d.Spec.Type == ganesha.Type {
-		d.Status.Report = `{"current":true}`
+		d.Status.Report = nfsReport(d)
 		return
 	}
 	name, _, _ := strings.Cut(d.Spec.ID, "-")
@@ -503,4 +503,17 @@ func TestPerform_twice(t *testing.T) {
 	if !slices.Equal(slices.Sorted(maps.Keys(osds)), []string{"osd.0", "osd.1", "osd.2"}) {
 		t.Errorf("OSDs: %v", osds)
 	}
+}
+
+// nfsReport is what an agent says of an NFS server that serves all that it is to.
+func nfsReport(d *api.Daemon) string {
+	r := ganesha.Report{Current: true, Exports: map[string]string{}}
+	for _, pseudo := range strings.Fields(d.Spec.Parameters[ganesha.ParamExports]) {
+		r.Exports[pseudo] = ""
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // it has strings alone
+	}
+	return string(text)
 }

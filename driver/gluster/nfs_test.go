@@ -21,6 +21,7 @@ type nfsWorld struct {
 	servers map[string]*api.Daemon
 	loaded  map[string]int64 // the generation whose configuration a server has read
 	broken  string           // a pseudo path that is not served
+	unasked string           // a pseudo path that is not looked up
 	seen    *engine.View     // by the last round
 }
 
@@ -54,7 +55,9 @@ func (w *nfsWorld) agents() {
 		}
 		r := ganesha.Report{Generation: d.Generation, Current: w.loaded[name] == d.Generation, Exports: map[string]string{}}
 		for pseudo := range strings.FieldsSeq(d.Spec.Parameters[ganesha.ParamExports]) {
-			r.Exports[pseudo] = ""
+			if r.Exports[pseudo] = ""; pseudo == w.unasked {
+				delete(r.Exports, pseudo)
+			}
 			if pseudo == w.broken {
 				r.Exports[pseudo] = "the server does not export it"
 			}
@@ -364,5 +367,46 @@ func TestNFS_foreseen(t *testing.T) {
 		}
 		w.settle()
 		w.export("f", "v")
+	}
+}
+
+// TestNFS_checkFails: a server that runs stays when its host's agent does not find the program; a new
+// one comes to no such host.
+func TestNFS_checkFails(t *testing.T) {
+	w := newNFSWorld(t)
+	finds := func(host string, found bool) {
+		w.hostNamed(host).Status.Packages = map[string]api.Release{"ceph-mds": "16.2"}
+		if found {
+			w.hostNamed(host).Status.Packages[ganesha.Type] = "4.3"
+		}
+	}
+	finds("h1", false)
+	w.export("e", "v")
+	w.settle()
+	w.wants("e", api.ResourceOnline, "", "c-nfs-n2")
+	finds("h2", false)
+	w.settle()
+	w.wants("e", api.ResourceOnline, "", "c-nfs-n2")
+	w.servers["c-nfs-n2"].Status.State = api.DaemonFailed
+	if w.round(); w.servers["c-nfs-n3"] == nil {
+		t.Errorf("one that does not run, and cannot, stays: %v", w.exports["e"].Status)
+	}
+}
+
+// TestNFS_notAsked: an export for which the server was not asked stays as it was.
+func TestNFS_notAsked(t *testing.T) {
+	w := newNFSWorld(t)
+	w.export("e", "v")
+	w.settle()
+	w.unasked = "/f"
+	w.export("f", "v")
+	_, asked := w.settle()
+	w.wants("f", api.ResourceCreating, "", "c-nfs-n1")
+	w.unasked = "/e"
+	_, again := w.settle()
+	w.wants("e", api.ResourceOnline, "", "c-nfs-n1")
+	w.wants("f", api.ResourceOnline, "", "c-nfs-n1")
+	if len(asked) != 1 || len(again) > 0 {
+		t.Errorf("asked: %q, %q", asked, again)
 	}
 }

@@ -4,6 +4,7 @@ package installed
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -33,6 +34,15 @@ func Lacks(h *api.Host, daemonType string) bool {
 		}
 	}
 	return false
+}
+
+// Runs says whether a daemon of a type runs on a host: then the program is there, whatever a check
+// of it said. One that fails must not move what serves.
+func Runs(daemons []api.Daemon, host, daemonType string) bool {
+	return slices.ContainsFunc(daemons, func(d api.Daemon) bool {
+		return d.Spec.Host == host && d.Spec.Type == daemonType && d.DeletionTimestamp == nil &&
+			d.Status.State == api.DaemonRunning
+	})
 }
 
 // Without are those of the hosts that lack the program, in their order.

@@ -166,12 +166,18 @@ func (s *Server) serves(e *api.NFSExport, x *export) (api.ResourceState, string)
 		return down, fmt.Sprintf("the NFS server on node %s is %s: %s", s.At.Node, cmp.Or(d.Status.State, api.DaemonPending), cmp.Or(d.Status.Message, "it is being made"))
 	case s.cannotOpen(e, x):
 		return down, s.unopened(e)
-	case !s.settled():
+	case !s.settled() || !s.lookedUp(e):
 		return s.unsettled(e, down)
 	case s.report.Exports[e.PseudoOf()] != "":
 		return down, "the NFS server is asked for it: " + s.report.Exports[e.PseudoOf()]
 	}
 	return api.ResourceOnline, ""
+}
+
+// lookedUp says whether the server was asked for an export.
+func (s *Server) lookedUp(e *api.NFSExport) bool {
+	_, asked := s.report.Exports[e.PseudoOf()]
+	return asked
 }
 
 // As is how an export stands of something, such as filesystem home, that stands like that: no word
@@ -210,6 +216,9 @@ func Foresee(seen map[string]*ganesha.Report, after *engine.View, commands []eng
 		told := slices.ContainsFunc(commands, func(c engine.Command) bool { return c.Verb == ganesha.VerbReload && c.Daemon == d.Name })
 		if was := seen[d.Name]; was != nil && !told {
 			r.Current = was.Current && was.Generation == d.Generation
+		}
+		for _, pseudo := range strings.Fields(d.Spec.Parameters[ganesha.ParamExports]) {
+			r.Exports[pseudo] = ""
 		}
 		reports[d.Name] = r
 	}

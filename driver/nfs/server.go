@@ -71,7 +71,8 @@ func Choose(view *engine.View, storage Storage, able []Place, reports map[string
 		return s
 	}
 	able = slices.DeleteFunc(s.staying(able), func(at Place) bool {
-		taken, lacks := s.ofAnother(at), installed.Lacks(s.hosts[at.Host], ganesha.Type)
+		taken := s.ofAnother(at)
+		lacks := installed.Lacks(s.hosts[at.Host], ganesha.Type) && !installed.Runs(view.Daemons, at.Host, ganesha.Type)
 		if taken {
 			s.taken = append(s.taken, at.Host)
 		} else if lacks {

@@ -28,7 +28,7 @@ var (
 	_ service.Performer    = Ganesha{}
 )
 
-// versionTimeout bounds a question to the program, lookTimeout one to the server.
+// versionTimeout bounds a question to the program, lookTimeout all questions to the server.
 const (
 	versionTimeout = 10 * time.Second
 	lookTimeout    = 5 * time.Second
@@ -96,15 +96,10 @@ func (Ganesha) Report(parent context.Context, l *service.Local) (string, error) 
 	}
 	ctx, cancel := context.WithTimeout(parent, lookTimeout)
 	defer cancel()
-	r := ganesha.Report{Generation: l.Daemon.Generation, Exports: map[string]string{}}
+	r := ganesha.Report{Generation: l.Daemon.Generation}
 	address := net.JoinHostPort(l.Parameters[ganesha.ParamAddress], strconv.Itoa(ganesha.Port))
 	r.Starting = errors.Is(lookup(ctx, address, "/"), errDeaf)
-	for pseudo := range strings.FieldsSeq(l.Parameters[ganesha.ParamExports]) {
-		r.Exports[pseudo] = ""
-		if err := lookup(ctx, address, pseudo); err != nil {
-			r.Exports[pseudo] = err.Error()
-		}
-	}
+	r.Exports = lookups(ctx, address, strings.Fields(l.Parameters[ganesha.ParamExports]))
 	if parent.Err() != nil {
 		return "", fmt.Errorf("while asking the server what it serves: %w", context.Cause(parent))
 	}

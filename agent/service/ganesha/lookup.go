@@ -35,26 +35,52 @@ var (
 	errBusy = errors.New("the server is busy with it")
 )
 
-// lookupPause is how long a client waits that is told to try again later (RFC 7530, NFS4ERR_DELAY).
-const lookupPause = 200 * time.Millisecond
+// lookupPause is how long a client waits that is told to try again later (RFC 7530, NFS4ERR_DELAY);
+// lookupTimeout bounds one question.
+const (
+	lookupPause   = 200 * time.Millisecond
+	lookupTimeout = time.Second
+)
 
-// lookup asks an NFS server whether it serves a path, and again while the server is busy.
-func lookup(ctx context.Context, address, path string) error {
+// lookups asks an NFS server whether it serves each of some paths, and again, until ctx ends, about
+// those with which it is busy: each path has its turn before one is asked for once more. Answers
+// are texts, empty for what is served; a path that was not asked for in time has none.
+func lookups(ctx context.Context, address string, paths []string) map[string]string {
+	answers := map[string]string{}
 	for {
-		err := lookupOnce(ctx, address, path)
-		if !errors.Is(err, errBusy) {
-			return err
+		var busy []string
+		for _, path := range paths {
+			err := lookup(ctx, address, path)
+			switch {
+			case errors.Is(err, errBusy):
+				busy = append(busy, path)
+			case err != nil && ctx.Err() != nil:
+				continue // cut off: what was said before stands
+			}
+			answers[path] = textOf(err)
+		}
+		if paths = busy; len(paths) == 0 {
+			return answers
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return answers
 		case <-time.After(lookupPause):
 		}
 	}
 }
 
-// lookupOnce goes to a path from the root, as a client does who mounts it.
-func lookupOnce(ctx context.Context, address, path string) error {
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// lookup goes to a path from the root, as a client does who mounts it.
+func lookup(ctx context.Context, address, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return errDeaf

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -50,31 +51,55 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestLookup_busy: a server that is busy, as while it reads its configuration, is asked again.
-func TestLookup_busy(t *testing.T) {
+// TestLookups_busy: a server that is busy, as while it reads its configuration, is asked again; one
+// path with which it stays busy keeps no other from being asked for.
+func TestLookups_busy(t *testing.T) {
+	address := answerEach(t, map[string][]uint32{"a": nil, "b": {statusDelay, statusDelay, 0}, "c": {0}})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*lookupPause)
+	defer cancel()
+	got := lookups(ctx, address, []string{"/a", "/b", "/c"})
+	want := map[string]string{"/a": errBusy.Error(), "/b": "", "/c": ""}
+	if !maps.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestLookups_late: of paths that were not asked for in time, nothing is said.
+func TestLookups_late(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := lookups(ctx, answerEach(t, nil), []string{"/a", "/b"}); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// answerEach answers questions for paths of one letter with one status after the other, and is busy
+// with them afterwards.
+func answerEach(t *testing.T, statuses map[string][]uint32) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { l.Close() })
 	go func() {
-		defer l.Close()
-		for _, status := range []uint32{statusDelay, statusDelay, 0} {
+		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			if _, err := readRecord(conn); err == nil {
+			if call, err := readRecord(conn); err == nil {
+				path, status := string(call[len(call)-4]), uint32(statusDelay)
+				if left := statuses[path]; len(left) > 0 {
+					status, statuses[path] = left[0], left[1:]
+				}
 				reply := words(7, 1, 0, 0, 0, 0, status)
 				_, _ = conn.Write(append(words(lastFragment|uint32(len(reply))), reply...))
 			}
 			conn.Close()
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := lookup(ctx, l.Addr().String(), "/a"); err != nil {
-		t.Errorf("it serves the path, and is said to be: %v", err)
-	}
+	return l.Addr().String()
 }
 
 // answerOnce listens for one call, and answers it; with nothing, it hangs up.
