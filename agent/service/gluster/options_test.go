@@ -55,7 +55,9 @@ func TestOptions(t *testing.T) {
 		t.Errorf("%v", o.options)
 	}
 	told := glusterd.Pool{Volumes: []glusterd.Volume{{Name: "v"}, {Name: "w"}}}
-	readRefusals(l.Run).tell(&told)
+	if err := tellRefusals(l.Run, &told); err != nil {
+		t.Fatal(err)
+	}
 	want := []glusterd.RefusedOption{
 		{Name: "bad.x", Value: "1", Text: "option : bad.x does not exist"},
 		{Name: "bad.y", Value: "1", Text: "option : bad.y does not exist"},
@@ -77,7 +79,9 @@ func TestNoteRefusal(t *testing.T) {
 		err  error
 		left int
 	}{
-		{&glusterd.Failure{Text: "invalid\n value"}, 1}, {errors.New("gluster did not answer"), 1}, {nil, 0}, {nil, 0},
+		{&glusterd.Failure{Text: "invalid\n value"}, 1}, {errors.New("gluster did not answer"), 1},
+		{&glusterd.Failure{Text: "Commit failed on 10.0.0.2"}, 1}, {nil, 0},
+		{&glusterd.Failure{Text: "Commit failed on 10.0.0.2"}, 0}, {nil, 0},
 	} {
 		if err := noteRefusal(run, "v", "a.b", "1", tt.err); err != nil {
 			t.Fatal(err)
@@ -97,5 +101,22 @@ func TestOptions_together(t *testing.T) {
 		if o.asked != 1 || (err != nil) != silent {
 			t.Errorf("silent %v: asked %d times: %v", silent, o.asked, err)
 		}
+	}
+}
+
+// TestTellRefusals: what was refused of a volume that is gone is forgotten.
+func TestTellRefusals(t *testing.T) {
+	run := t.TempDir()
+	for _, volume := range []string{"v", "w"} {
+		if err := noteRefusal(run, volume, "a.b", "1", &glusterd.Failure{Text: "invalid value"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := glusterd.Pool{Volumes: []glusterd.Volume{{Name: "w"}}}
+	if err := tellRefusals(run, &pool); err != nil || len(pool.Volumes[0].Refused) != 1 {
+		t.Errorf("%v, %v", err, pool)
+	}
+	if left := readRefusals(run); len(left) != 1 || len(left["w"]) != 1 {
+		t.Errorf("%v", left)
 	}
 }

@@ -37,15 +37,24 @@ func (Glusterd) Report(ctx context.Context, l *service.Local) (string, error) {
 	}
 	// A boot takes the link away, and nobody configures a glusterd that is started as it was.
 	if err := showSocket(l); err != nil {
-		r.Problem = strings.TrimPrefix(r.Problem+"; "+err.Error(), "; ")
+		addProblem(r, err.Error())
 	}
 	if r.Pool != nil {
-		readRefusals(l.Run).tell(r.Pool)
-		if r.Groups, err = groups(l); err != nil {
-			return "", err
+		problem := ""
+		r.Groups, problem = groups(l)
+		addProblem(r, problem)
+		if err := tellRefusals(l.Run, r.Pool); err != nil {
+			addProblem(r, err.Error())
 		}
 	}
 	return r.Text()
+}
+
+// addProblem adds what kept a part of a report from being made; empty for nothing.
+func addProblem(r *glusterd.Report, text string) {
+	if text != "" {
+		r.Problem = strings.TrimPrefix(r.Problem+"; "+text, "; ")
+	}
 }
 
 // nodeUUID is the node's identity within its pool. glusterd makes it when it is first asked for.
