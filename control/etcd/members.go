@@ -199,23 +199,40 @@ func (m *Member) Ready(ctx context.Context) error {
 	if err := m.Problem(); err != nil {
 		return err
 	}
+	err := m.Quorum(ctx)
+	if problem := m.Problem(); err != nil && problem != nil {
+		return problem
+	}
+	return err
+}
+
+// Quorum is Ready without a look at alarms: a member with one reads, and deletes what makes room.
+func (m *Member) Quorum(ctx context.Context) error {
+	if err := m.led(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	err := m.Sync(ctx)
 	if err == nil {
 		return nil
 	}
-	if problem := m.Problem(); problem != nil {
-		return problem
-	}
 	return fmt.Errorf("the member of etcd did nothing for %s: the disk of this machine hangs or is too slow (look at 'dmesg'), it is "+
 		"catching up, or it cannot reach more than half of the servers %v: %w", readTimeout, m.Names(), err)
 }
 
-// Problem returns what keeps etcd from serving writes, as a sentence with what to do, or nil.
-func (m *Member) Problem() error {
+// led returns an error where this member knows no leader.
+func (m *Member) led() error {
 	if m.etcd.Server.Leader() == 0 {
 		return fmt.Errorf("etcd has no leader: more than half of the servers %v must run and reach each other", m.Names())
+	}
+	return nil
+}
+
+// Problem returns what keeps etcd from serving writes, as a sentence with what to do, or nil.
+func (m *Member) Problem() error {
+	if err := m.led(); err != nil {
+		return err
 	}
 	for _, alarm := range m.etcd.Server.Alarms() {
 		if alarm.Alarm == etcdserverpb.AlarmType_NOSPACE {
