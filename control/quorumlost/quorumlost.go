@@ -97,8 +97,8 @@ func (w *Watcher) look(ctx context.Context) (text string, most bool) {
 	slices.Sort(away)
 	if 2*(len(voters)-len(away)) > len(voters) {
 		return fmt.Sprintf("no quorum: all or most of the %d servers answer, and this one waits for etcd: they elect a "+
-			"leader, or the "+
-			"disk of one hangs ('dmesg'); run 'holdfast doctor' on a server; storage daemons keep running", len(voters)), true
+			"leader, or the disk of one hangs ('dmesg'); run 'holdfast doctor' on a server; storage daemons keep running",
+			len(voters)), true
 	}
 	return fmt.Sprintf("no quorum: %d of %d servers do not answer: %s; start them ('systemctl start holdfast' there), "+
 		"or repair the "+

@@ -143,8 +143,8 @@ func TestWatcher_underWay(t *testing.T) {
 	})
 }
 
-// TestWatcher_write: of a write that is under way when most servers are lost nobody knows whether it
-// is done, and the user reads that; it goes on where only a disk hangs.
+// TestWatcher_write: of a write that is under way when most servers are lost nobody knows whether
+// it is done, and the user reads that; it goes on where only a disk hangs.
 func TestWatcher_write(t *testing.T) {
 	for name, tt := range map[string]struct{ answers, says, not string }{
 		"two are lost": {"0.1", "is not known: look before you repeat it", "try again"},
@@ -174,7 +174,8 @@ func TestWatcher_write(t *testing.T) {
 			})
 		})
 	}
-	if got := ended(nil, false); strings.Contains(got, "try again") || !strings.Contains(got, "look before you repeat") {
+	got := ended(nil, false)
+	if strings.Contains(got, "try again") || !strings.Contains(got, "look before you repeat") {
 		t.Errorf("with a quorum again the user reads %q", got)
 	}
 }
@@ -221,7 +222,8 @@ func (w *Watcher) askOf(t *testing.T, next http.Handler, group, path, verb strin
 	if answer.Code == http.StatusOK {
 		return ""
 	}
-	if again := answer.Header().Get("Retry-After"); again != "" && strings.Contains(answer.Body.String(), "QuorumLost") {
+	again := answer.Header().Get("Retry-After")
+	if again != "" && strings.Contains(answer.Body.String(), "QuorumLost") {
 		t.Errorf("asked to ask again in %s", again)
 	}
 	var s metav1.Status

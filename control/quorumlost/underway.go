@@ -60,8 +60,8 @@ func (w *Watcher) untilLost(next http.Handler, rw http.ResponseWriter, r *http.R
 	return ended(w.text.Load(), reads)
 }
 
-// ended is what a user reads whose request was under way when the quorum was lost. lost is nil where
-// there is a quorum again.
+// ended is what a user reads whose request was under way when the quorum was lost. lost is nil
+// where there is a quorum again.
 func ended(lost *string, reads bool) string {
 	text := "no quorum: it was lost for a moment, and is there again"
 	if lost != nil {
