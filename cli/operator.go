@@ -46,7 +46,8 @@ manifests in deploy/kubernetes hold its rights and the policies that it needs. S
 		"the name of this operator, unique among the operators (default $POD_NAME, or the host name)")
 	f.StringVar(&nodes, "node-selector", "kubernetes.io/os=linux",
 		"the labels of the Nodes that become Hosts: those that the agents' DaemonSet selects")
-	f.StringVar(&c.Listen, "listen", ":8081", "the address that serves /healthz, /readyz and /metrics; empty: none")
+	f.StringVar(&c.Listen, "listen", ":8081",
+		"the address that serves health, metrics and figures of clusters, without authentication; empty: none")
 	f.BoolVar(&c.Unfenced, "unfenced", false,
 		"lead also where the admission policies are missing that refuse writes of a replaced operator")
 	return cmd

@@ -86,19 +86,16 @@ func (p *printer) with(fresh clusterPicture) []string {
 
 func (p *printer) showJSON(name string, s snapshot) {
 	headline, lines, actions := s.headline(), s.lines(), s.actionsText()
-	text := screen.WithoutDurations(fmt.Sprint(headline, lines, actions))
-	if p.told[name] == text {
-		return
-	}
-	p.told[name] = text
-	said := map[string]any{"cluster": name, "status": headline, "seconds": p.seconds(), "objects": lines}
+	said := map[string]any{"cluster": name, "status": headline, "objects": screen.List(lines)}
 	if actions != "" {
 		said["actions"] = actions
 	}
-	if s.Status != nil {
-		screen.Add(said, &s.Status.Status, s.figures)
+	screen.Add(said, s.Status, s.figures)
+	text := screen.WithoutDurations(fmt.Sprint(headline, lines, actions)) + screen.Timeless(said)
+	if p.told[name] != text {
+		p.told[name], said["seconds"] = text, p.seconds()
+		p.emit(said)
 	}
-	p.emit(said)
 }
 
 // notes tells of what was not asked for and is wrong all the same.

@@ -71,7 +71,8 @@ func (g *globals) status(ctx context.Context, args []string, o statusOptions) er
 		}
 		return g.watchStatus(ctx, keys, p, live)
 	}
-	for _, key := range keys {
+	figures := live.ReadAll(ctx, keys)
+	for i, key := range keys {
 		var s snapshot
 		err := withDeadline(ctx, func(ctx context.Context) (err error) {
 			s, err = readSnapshot(ctx, c, key)
@@ -80,7 +81,7 @@ func (g *globals) status(ctx context.Context, args []string, o statusOptions) er
 		if err != nil {
 			return err
 		}
-		s.figures = live.ReadIfAny(ctx, key)
+		s.figures = figures[i]
 		if p.json {
 			p.showJSON(key.Name, s)
 			continue
@@ -141,12 +142,13 @@ func (g *globals) watchStatus(
 	defer tick.Stop()
 	for {
 		var rows []string
-		for _, key := range keys {
+		figures := live.ReadAll(ctx, keys)
+		for i, key := range keys {
 			s, err := w.snapshot(ctx, key)
 			if err != nil {
 				return err
 			}
-			s.figures = live.ReadIfAny(ctx, key)
+			s.figures = figures[i]
 			if p.screen == nil {
 				p.show(key.Name, s)
 				continue

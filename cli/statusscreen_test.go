@@ -111,3 +111,28 @@ func TestStatusValues(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusValues_again: figures that change are told of again, figures that were only read again
+// are not, and what is empty is a list.
+func TestStatusValues_again(t *testing.T) {
+	var b strings.Builder
+	p := newPrinter(&b, "json")
+	s := cephSnapshot(0)
+	s.Status.Status.Daemons = nil
+	for _, change := range []func(f *api.StorageFigures){
+		func(*api.StorageFigures) {},
+		func(f *api.StorageFigures) { f.Time = metav1.Unix(1000, 0) },
+		func(f *api.StorageFigures) { f.ClientIO.ReadsPerSecond = 7 },
+	} {
+		change(s.figures)
+		p.showJSON("ceph", s)
+	}
+	if lines := strings.Count(b.String(), "\n"); lines != 2 || !strings.Contains(b.String(), `"readsPerSecond":7`) {
+		t.Errorf("%d lines:\n%s", lines, b.String())
+	}
+	for _, list := range []string{`"objects":[]`, `"daemons":[]`} {
+		if strings.Count(b.String(), list) != 2 {
+			t.Errorf("without %s:\n%s", list, b.String())
+		}
+	}
+}

@@ -135,7 +135,9 @@ func within[T any](ctx context.Context, a *Asked, ask func(context.Context) (T, 
 		defer done()
 		defer func() {
 			if fault := recover(); fault != nil {
-				answer <- found{err: fmt.Errorf("fault in Holdfast: %v\n%s", fault, debug.Stack())}
+				// Who asks may be anybody, and reads no stack.
+				a.proposing.Log.Error("panic while answering", "panic", fault, "stack", string(debug.Stack()))
+				answer <- found{err: fmt.Errorf("fault in Holdfast (see the log of the leader): %v", fault)}
 			}
 		}()
 		is, err := ask(ctx)

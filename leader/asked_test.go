@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -39,4 +40,17 @@ func TestAsked_end(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestAsked_fault: who asks reads that there is a fault, and the log has its stack.
+func TestAsked_fault(t *testing.T) {
+	var log strings.Builder
+	a := Config{Log: slog.New(slog.NewTextHandler(&log, nil))}.asked(nil)
+	_, err := within(t.Context(), a, func(context.Context) (int, error) { panic("no such host") })
+	if err == nil || strings.Contains(err.Error(), "goroutine") || !strings.Contains(err.Error(), "no such host") {
+		t.Errorf("the answer is %v", err)
+	}
+	if !strings.Contains(log.String(), "goroutine") {
+		t.Errorf("the log is %q", log.String())
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -11,14 +12,18 @@ import (
 )
 
 // Add adds to what programs read of a cluster what Numbers shows to people, as the StorageStatus
-// has it.
-func Add(to map[string]any, s *api.StorageStatusStatus, live *api.StorageFigures) {
-	to["state"], to["health"], to["daemons"] = s.Status, s.Health, s.Daemons
+// has it; nothing where there is none.
+func Add(to map[string]any, status *api.StorageStatus, live *api.StorageFigures) {
+	if status == nil {
+		return
+	}
+	s := &status.Status
+	to["state"], to["health"], to["daemons"] = s.Status, s.Health, List(s.Daemons)
 	if live == nil {
 		live = s.Figures
 	}
 	if live != nil {
-		to["figures"] = live
+		to[figures] = live
 	}
 	switch {
 	case s.Ceph != nil:
@@ -28,6 +33,29 @@ func Add(to map[string]any, s *api.StorageStatusStatus, live *api.StorageFigures
 	case s.Torus != nil:
 		to["torus"] = s.Torus
 	}
+}
+
+// figures is the field that Add puts figures into.
+const figures = "figures"
+
+// List is a list that programs read as one, also where it is empty.
+func List[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// Timeless is a text of the figures that Add added, which differs when they do. That they were read
+// again makes no difference.
+func Timeless(said map[string]any) string {
+	f, ok := said[figures].(*api.StorageFigures)
+	if !ok {
+		return ""
+	}
+	f = f.DeepCopy()
+	f.Time = metav1.Time{}
+	return Encode(f, false)
 }
 
 // Encode writes an object on one line as JSON, or as a YAML document.

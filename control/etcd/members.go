@@ -120,24 +120,24 @@ const (
 // Answers says whether the etcd member at a peer URL answers. It may do nothing else; see Works. This path needs no lock of the
 // member: /version waits for a commit to the database that hangs.
 func (m *Member) Answers(ctx context.Context, peerURL string) bool {
-	return m.get(ctx, probeTimeout, peerURL+rafthttp.ProbingPrefix)
+	return get(ctx, m.prober, probeTimeout, peerURL+rafthttp.ProbingPrefix)
 }
 
 // Works says whether the etcd member at a peer URL does its part: this is a linearizable read by it. It has to hear from the leader,
 // to have written what it heard to its log, and to have applied it, which a member whose disk hangs, or that lags, cannot. It is the
 // only path of etcd's peer port that reads so; the member's answer, which is about downgrades, is of no interest.
 func (m *Member) Works(ctx context.Context, peerURL string) bool {
-	return m.get(ctx, readTimeout, peerURL+etcdserver.DowngradeEnabledPath)
+	return get(ctx, m.prober, readTimeout, peerURL+etcdserver.DowngradeEnabledPath)
 }
 
-func (m *Member) get(ctx context.Context, timeout time.Duration, url string) bool {
+func get(ctx context.Context, by *http.Client, timeout time.Duration, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return false
 	}
-	response, err := m.prober.Do(request)
+	response, err := by.Do(request)
 	if err != nil {
 		return false
 	}
@@ -199,23 +199,40 @@ func (m *Member) Ready(ctx context.Context) error {
 	if err := m.Problem(); err != nil {
 		return err
 	}
+	err := m.Quorum(ctx)
+	if problem := m.Problem(); err != nil && problem != nil {
+		return problem
+	}
+	return err
+}
+
+// Quorum is Ready without a look at alarms: a member with one reads, and deletes what makes room.
+func (m *Member) Quorum(ctx context.Context) error {
+	if err := led(m); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	err := m.Sync(ctx)
 	if err == nil {
 		return nil
 	}
-	if problem := m.Problem(); problem != nil {
-		return problem
-	}
 	return fmt.Errorf("the member of etcd did nothing for %s: the disk of this machine hangs or is too slow (look at 'dmesg'), it is "+
 		"catching up, or it cannot reach more than half of the servers %v: %w", readTimeout, m.Names(), err)
 }
 
-// Problem returns what keeps etcd from serving writes, as a sentence with what to do, or nil.
-func (m *Member) Problem() error {
+// led returns an error where a member knows no leader.
+func led(m *Member) error {
 	if m.etcd.Server.Leader() == 0 {
 		return fmt.Errorf("etcd has no leader: more than half of the servers %v must run and reach each other", m.Names())
+	}
+	return nil
+}
+
+// Problem returns what keeps etcd from serving writes, as a sentence with what to do, or nil.
+func (m *Member) Problem() error {
+	if err := led(m); err != nil {
+		return err
 	}
 	for _, alarm := range m.etcd.Server.Alarms() {
 		if alarm.Alarm == etcdserverpb.AlarmType_NOSPACE {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
@@ -120,6 +122,23 @@ func TestMember_Works(t *testing.T) {
 	if !m.Answers(t.Context(), hung.URL) || m.Works(t.Context(), hung.URL) {
 		t.Errorf("answers: %v, works: %v; want a member that answers and does not work",
 			m.Answers(t.Context(), hung.URL), m.Works(t.Context(), hung.URL))
+	}
+}
+
+// TestMember_Quorum: a member with an alarm is not ready, and has a quorum.
+func TestMember_Quorum(t *testing.T) {
+	m := lone(t)
+	_, err := m.etcd.Server.Alarm(t.Context(), &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: m.ID(), Alarm: etcdserverpb.AlarmType_NOSPACE,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Ready(t.Context()) == nil {
+		t.Error("ready with an alarm")
+	}
+	if err := m.Quorum(t.Context()); err != nil {
+		t.Errorf("no quorum: %v", err)
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 
 // Member is this server's member of etcd.
 type Member interface {
-	Ready(ctx context.Context) error
+	Quorum(ctx context.Context) error
 	Members() []etcd.Info
 	Answers(ctx context.Context, peerURL string) bool
 }
@@ -45,8 +45,9 @@ type Member interface {
 type Watcher struct {
 	Member Member
 
-	text    atomic.Pointer[string]
-	running running
+	text atomic.Pointer[string]
+	// reads and writes are what is under way.
+	reads, writes running
 }
 
 // Run asks the member until ctx ends.
@@ -55,13 +56,16 @@ func (w *Watcher) Run(ctx context.Context) {
 	defer tick.Stop()
 	good := time.Now()
 	for {
-		if w.Member.Ready(ctx) == nil {
+		if w.Member.Quorum(ctx) == nil {
 			good = time.Now()
 			w.text.Store(nil)
 		} else if time.Since(good) > after && ctx.Err() == nil {
-			text := w.look(ctx)
+			text, most := w.look(ctx)
 			w.text.Store(&text)
-			w.running.end()
+			w.reads.end()
+			if !most { // else a disk hangs, and the write is likely to be done after all
+				w.writes.end()
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -71,8 +75,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// look says which servers do not answer, and what to do.
-func (w *Watcher) look(ctx context.Context) string {
+// look says which servers do not answer, and what to do, and whether most of them answer.
+func (w *Watcher) look(ctx context.Context) (text string, most bool) {
 	var voters []etcd.Info
 	for _, m := range w.Member.Members() {
 		if m.Voter {
@@ -93,14 +97,14 @@ func (w *Watcher) look(ctx context.Context) string {
 	slices.Sort(away)
 	if 2*(len(voters)-len(away)) > len(voters) {
 		return fmt.Sprintf("no quorum: all or most of the %d servers answer, and this one waits for etcd: they elect a "+
-			"leader, or the "+
-			"disk of one hangs ('dmesg'); run 'holdfast doctor' on a server; storage daemons keep running", len(voters))
+			"leader, or the disk of one hangs ('dmesg'); run 'holdfast doctor' on a server; storage daemons keep running",
+			len(voters)), true
 	}
 	return fmt.Sprintf("no quorum: %d of %d servers do not answer: %s; start them ('systemctl start holdfast' there), "+
 		"or repair the "+
 		"network to them; if most servers are lost for good, 'holdfast restore --from-data' on one that is left; storage "+
 		"daemons keep "+
-		"running", len(away), len(voters), words.Few(away))
+		"running", len(away), len(voters), words.Few(away)), false
 }
 
 // place is the name of a member's server, and its address.
@@ -122,34 +126,37 @@ func (w *Watcher) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		text := w.text.Load()
 		switch {
-		case !refuses(r), text == nil && watches(r):
+		case !refuses(r), text == nil && verb(r) == "watch":
 			next.ServeHTTP(rw, r)
-			return
-		case text == nil:
-			if w.untilLost(next, rw, r) {
-				return
+		case text != nil:
+			refuse(rw, r, *text)
+		default:
+			if text := w.untilLost(next, rw, r); text != "" {
+				// The answer that is withheld may have said how long it is, and when to ask again.
+				for _, name := range []string{"Content-Length", "Content-Encoding", "Retry-After"} {
+					rw.Header().Del(name)
+				}
+				refuse(rw, r, text)
 			}
-			if text = w.text.Load(); text == nil {
-				text = &regained
-			}
-			rw.Header().Del("Content-Length")
-			rw.Header().Del("Content-Encoding")
 		}
-		err := &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable,
-			Reason: metav1.StatusReason(api.ReasonQuorumLost), Message: *text,
-		}}
-		responsewriters.ErrorNegotiated(err, codecs, schema.GroupVersion{Version: "v1"}, rw, r)
 	})
 }
 
-// regained is what a request reads that ended with a quorum which is there again by now.
-var regained = "no quorum: it was lost for a moment, and is there again; try again"
+func refuse(rw http.ResponseWriter, r *http.Request, text string) {
+	err := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable,
+		Reason: metav1.StatusReason(api.ReasonQuorumLost), Message: text,
+	}}
+	responsewriters.ErrorNegotiated(err, codecs, schema.GroupVersion{Version: "v1"}, rw, r)
+}
 
-// watches says whether a request waits for changes.
-func watches(r *http.Request) bool {
+// verb is what a request wants; empty where that is not known.
+func verb(r *http.Request) string {
 	info, ok := request.RequestInfoFrom(r.Context())
-	return ok && info.Verb == "watch"
+	if !ok {
+		return ""
+	}
+	return info.Verb
 }
 
 // refuses says whether a request is a user's, and needs etcd.

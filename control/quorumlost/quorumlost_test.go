@@ -27,7 +27,7 @@ type member struct {
 	answers string
 }
 
-func (m *member) Ready(context.Context) error {
+func (m *member) Quorum(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ready {
@@ -143,6 +143,63 @@ func TestWatcher_underWay(t *testing.T) {
 	})
 }
 
+// TestWatcher_write: of a write that is under way when most servers are lost nobody knows whether
+// it is done, and the user reads that; it goes on where only a disk hangs.
+func TestWatcher_write(t *testing.T) {
+	for name, tt := range map[string]struct{ answers, says, not string }{
+		"two are lost": {"0.1", "is not known: look before you repeat it", "try again"},
+		"a disk hangs": {"0.1 0.2 0.3", "Timeout", "QuorumLost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &member{answers: tt.answers}
+				w := &Watcher{Member: m}
+				ctx, cancel := context.WithCancel(t.Context())
+				go w.Run(ctx)
+				defer synctest.Wait()
+				defer cancel()
+				hangs := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					select {
+					case <-r.Context().Done():
+					case <-time.After(time.Minute):
+					}
+					rw.Header().Set("Retry-After", "1") // a client of Kubernetes would repeat it unasked
+					rw.WriteHeader(http.StatusGatewayTimeout)
+					_, _ = rw.Write([]byte(`{"reason":"Timeout"}`))
+				})
+				got := w.askOf(t, hangs, access.GroupAdmins, "/api/v1/namespaces", "create")
+				if !strings.Contains(got, tt.says) || strings.Contains(got, tt.not) {
+					t.Errorf("the user reads %q", got)
+				}
+			})
+		})
+	}
+	got := ended(nil, false)
+	if strings.Contains(got, "try again") || !strings.Contains(got, "look before you repeat") {
+		t.Errorf("with a quorum again the user reads %q", got)
+	}
+}
+
+// TestWithheld: behind a part of an answer there is no second one.
+func TestWithheld(t *testing.T) {
+	lost := make(chan struct{})
+	close(lost)
+	for name, begin := range map[string]func(*withheld){
+		"a part":   func(x *withheld) { _, _ = x.Write([]byte("{")) },
+		"header":   func(x *withheld) { x.WriteHeader(http.StatusOK) },
+		"a flush":  func(x *withheld) { x.Flush() },
+		"no parts": nil,
+	} {
+		x := &withheld{ResponseWriter: httptest.NewRecorder(), lost: lost}
+		if begin != nil {
+			begin(x)
+		}
+		if x.WriteHeader(http.StatusInternalServerError); x.failed != (begin == nil) {
+			t.Errorf("%s: failed: %v", name, x.failed)
+		}
+	}
+}
+
 // asks sends a request of a user of a group, and returns the refusal.
 func (w *Watcher) asks(t *testing.T, group, path string) string {
 	t.Helper()
@@ -164,6 +221,10 @@ func (w *Watcher) askOf(t *testing.T, next http.Handler, group, path, verb strin
 	w.Guard(next).ServeHTTP(answer, r.WithContext(request.WithRequestInfo(ctx, &request.RequestInfo{Verb: verb})))
 	if answer.Code == http.StatusOK {
 		return ""
+	}
+	again := answer.Header().Get("Retry-After")
+	if again != "" && strings.Contains(answer.Body.String(), "QuorumLost") {
+		t.Errorf("asked to ask again in %s", again)
 	}
 	var s metav1.Status
 	if err := json.Unmarshal(answer.Body.Bytes(), &s); err != nil {

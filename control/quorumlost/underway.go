@@ -36,12 +36,15 @@ func (x *running) end() {
 }
 
 // untilLost serves a request that ends when the quorum is lost. If it has no answer then, it
-// returns false: the caller answers. Whether a write was done is not known then, as after any time
-// that ran out.
-func (w *Watcher) untilLost(next http.Handler, rw http.ResponseWriter, r *http.Request) (answered bool) {
+// returns what the caller has to answer.
+func (w *Watcher) untilLost(next http.Handler, rw http.ResponseWriter, r *http.Request) (text string) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	lost := w.running.lost()
+	reads := verb(r) == "get" || verb(r) == "list"
+	lost := w.writes.lost()
+	if reads {
+		lost = w.reads.lost()
+	}
 	go func() {
 		select {
 		case <-lost:
@@ -51,14 +54,34 @@ func (w *Watcher) untilLost(next http.Handler, rw http.ResponseWriter, r *http.R
 	}()
 	out := &withheld{ResponseWriter: rw, lost: lost}
 	next.ServeHTTP(responsewriter.WrapForHTTP1Or2(out), r.WithContext(ctx))
-	return !out.failed
+	if !out.failed {
+		return ""
+	}
+	return ended(w.text.Load(), reads)
 }
 
-// withheld keeps back the answer that a request failed, once the quorum is lost.
+// ended is what a user reads whose request was under way when the quorum was lost. lost is nil
+// where there is a quorum again.
+func ended(lost *string, reads bool) string {
+	text := "no quorum: it was lost for a moment, and is there again"
+	if lost != nil {
+		text = *lost
+	}
+	switch {
+	case !reads:
+		return text + "; whether the change was made is not known: look before you repeat it"
+	case lost == nil:
+		return text + "; try again"
+	}
+	return text
+}
+
+// withheld keeps back the answer that a request failed, once the quorum is lost, unless a part of
+// another answer is written.
 type withheld struct {
 	http.ResponseWriter
-	lost   <-chan struct{}
-	failed bool
+	lost            <-chan struct{}
+	written, failed bool
 }
 
 // Unwrap implements responsewriter.UserProvidedDecorator.
@@ -66,9 +89,12 @@ func (x *withheld) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (x *withheld) WriteHeader(code int) {
-	if x.failed = code >= http.StatusInternalServerError && isClosed(x.lost); !x.failed {
-		x.ResponseWriter.WriteHeader(code)
+	if x.failed || !x.written && code >= http.StatusInternalServerError && isClosed(x.lost) {
+		x.failed = true
+		return
 	}
+	x.written = x.written || code >= http.StatusOK // others only inform
+	x.ResponseWriter.WriteHeader(code)
 }
 
 // Write implements http.ResponseWriter.
@@ -76,7 +102,17 @@ func (x *withheld) Write(b []byte) (int, error) {
 	if x.failed {
 		return len(b), nil
 	}
+	x.written = true
 	return x.ResponseWriter.Write(b)
+}
+
+// Flush implements http.Flusher.
+func (x *withheld) Flush() {
+	if x.failed {
+		return
+	}
+	x.written = true
+	_ = http.NewResponseController(x.ResponseWriter).Flush() // who cannot be flushed writes at the end
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -52,7 +52,8 @@ func Publish(had, now *api.StorageFigures) *api.StorageFigures {
 	if had == nil || had.RawBytes != fresh.RawBytes || (had.Recovery == nil) != (fresh.Recovery == nil) {
 		return fresh
 	}
-	if fresh.Time.Sub(had.Time.Time) < pause || same(had, fresh) {
+	past := fresh.Time.Sub(had.Time.Time) // negative where a clock was set back, or another server leads
+	if past >= 0 && past < pause || same(had, fresh) {
 		return had
 	}
 	return fresh

@@ -38,6 +38,7 @@ func TestPublish(t *testing.T) {
 		"used":                {had, at(1000, func(f *api.StorageFigures) { f.UsedBytes = 120 }), true},
 		"objects":             {had, at(1000, func(f *api.StorageFigures) { f.Objects = 110 }), true},
 		"used, at once":       {had, at(3, func(f *api.StorageFigures) { f.UsedBytes = 120 }), false},
+		"used, clock back":    {at(1000, nil), at(3, func(f *api.StorageFigures) { f.UsedBytes = 120 }), true},
 		"a device more":       {had, at(3, func(f *api.StorageFigures) { f.RawBytes = 2000 }), true},
 		"recovery begins":     {had, at(3, recovery(10)), true},
 		"recovery ends":       {at(0, recovery(10)), at(3, nil), true},

@@ -1,10 +1,16 @@
 // Package livefigures is how a person asks the leader what a storage system holds and does at this
 // moment. What changes every second is read when somebody looks, and is written nowhere.
+//
+// On bare machines a server passes the question on to the leader, and administrators and viewers
+// may ask. In Kubernetes the operator answers at its port, without authentication: every pod that
+// reaches the port may read figures; a NetworkPolicy can close it. A person asks by the API server
+// (pods/proxy), where the account may, and else reads what the StorageStatus has.
 package livefigures
 
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,8 +22,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// Prefix begins the path that figures are read at: Prefix + namespace/cluster. Administrators and
-// viewers may.
+// Prefix begins the path that figures are read at: Prefix + namespace/cluster.
 const Prefix = "/holdfast/v1/figures/"
 
 const (
@@ -31,7 +36,8 @@ const (
 // StorageStatus has.
 type Ask func(ctx context.Context, cluster types.NamespacedName) (*api.StorageFigures, error)
 
-// Handler answers on the leader. It lets everybody in: the API server has asked who the caller is.
+// Handler answers on the leader. It lets everybody in. On bare machines the API server has asked
+// who the caller is; in Kubernetes nobody has, so an answer has figures only.
 type Handler struct {
 	// Ask asks; it is called once at a time for a cluster.
 	Ask Ask
@@ -44,7 +50,10 @@ type Handler struct {
 type answer struct {
 	at      time.Time
 	figures *api.StorageFigures
+	err     error
 }
+
+func (a answer) isFresh() bool { return time.Since(a.at) < fresh }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	figures, _ := found.(*api.StorageFigures)
 	if figures == nil {
-		http.Error(w, "the StorageStatus has all figures that there are of "+cluster.String(), http.StatusNotFound)
+		w.WriteHeader(http.StatusNoContent) // unlike the answer of a server that knows no such path
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -71,23 +80,27 @@ func (h *Handler) figures(ctx context.Context, cluster types.NamespacedName) (*a
 	h.mu.Lock()
 	had, found := h.last[cluster]
 	h.mu.Unlock()
-	if found && time.Since(had.at) < fresh {
-		return had.figures, nil
+	if found && had.isFresh() {
+		return had.figures, had.err
 	}
 	// Others may wait for the same answer when the first one is gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()
 	figures, err := h.Ask(ctx, cluster)
-	if err != nil || figures == nil {
-		return nil, err
-	}
+	h.keep(cluster, answer{time.Now(), figures, err})
+	return figures, err
+}
+
+// keep remembers an answer, and forgets those that do not count any more: anybody may ask for any
+// name.
+func (h *Handler) keep(cluster types.NamespacedName, a answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last == nil {
 		h.last = map[types.NamespacedName]answer{}
 	}
-	h.last[cluster] = answer{time.Now(), figures}
-	return figures, nil
+	maps.DeleteFunc(h.last, func(_ types.NamespacedName, old answer) bool { return !old.isFresh() })
+	h.last[cluster] = a
 }
 
 // Path is where the figures of a cluster are read.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -73,9 +74,46 @@ func TestRead(t *testing.T) {
 		t.Errorf("asked %d times", n)
 	}
 	for _, name := range []string{"silent", "unknown"} {
-		if f, err := r.Read(t.Context(), types.NamespacedName{Namespace: "default", Name: name}); err == nil {
-			t.Errorf("%s: %+v", name, f)
+		times.Store(0)
+		for range 3 {
+			if f, err := r.Read(t.Context(), types.NamespacedName{Namespace: "default", Name: name}); err == nil {
+				t.Errorf("%s: %+v", name, f)
+			}
 		}
+		if n := times.Load(); n > 2 {
+			t.Errorf("%s: asked %d times", name, n)
+		}
+	}
+}
+
+// TestRead_bare: where a server answers, also that there are no figures, no pod is asked for.
+func TestRead_bare(t *testing.T) {
+	var times atomic.Int32
+	r := reader(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if !strings.HasPrefix(q.URL.Path, livefigures.Prefix) {
+			t.Errorf("asked for %s", q.URL.Path)
+		}
+		asked(&times).ServeHTTP(w, q)
+	}))
+	for _, name := range []string{"ceph", "silent", "unknown"} {
+		_, _ = r.Read(t.Context(), types.NamespacedName{Namespace: "default", Name: name})
+	}
+}
+
+// TestReadAll: the questions for several clusters wait at the same time, and each cluster has its
+// own answer.
+func TestReadAll(t *testing.T) {
+	var times atomic.Int32
+	var waiting sync.WaitGroup
+	waiting.Add(2)
+	r := reader(t, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		waiting.Done()
+		waiting.Wait() // until the other one asks, too
+		asked(&times).ServeHTTP(w, q)
+	}))
+	all := r.ReadAll(t.Context(), []types.NamespacedName{{Namespace: "default", Name: "silent"}, ceph})
+	if len(all) != 2 || all[0] != nil || all[1] == nil || all[1].RawBytes != 7 {
+		t.Errorf("%+v", all)
 	}
 }
 

@@ -3,10 +3,12 @@ package livefigures
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -46,17 +48,30 @@ func NewReader(connect func() (*rest.Config, error), c client.Reader) (*Reader, 
 	return &Reader{host: config.Host, by: by, c: c}, nil
 }
 
-// ReadIfAny is Read where nobody who answers is no error: there is the StorageStatus.
-func (r *Reader) ReadIfAny(ctx context.Context, cluster types.NamespacedName) *api.StorageFigures {
-	figures, err := r.Read(ctx, cluster)
-	if err != nil {
-		return nil
+// ReadAll asks for the figures of clusters, all at once, so that a leader that does not answer is
+// waited for once. Those of whom nobody says anything have nil: there is the StorageStatus.
+func (r *Reader) ReadAll(ctx context.Context, clusters []types.NamespacedName) []*api.StorageFigures {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	all := make([]*api.StorageFigures, len(clusters))
+	var asked sync.WaitGroup
+	for i, cluster := range clusters {
+		asked.Go(func() {
+			if figures, err := r.Read(ctx, cluster); err == nil {
+				all[i] = figures
+			}
+		})
 	}
-	return figures
+	asked.Wait()
+	return all
 }
 
+// errNone says that there is nobody to ask for more than the StorageStatus has.
+var errNone = errors.New("the StorageStatus has all figures that there are")
+
 // Read asks the leader for the figures of a cluster: a server passes the question on, and a
-// Kubernetes API server does if it is asked for the pod of the operator that leads.
+// Kubernetes API server, which knows no such path, does if it is asked for the pod of the operator
+// that leads and the account may get pods/proxy.
 func (r *Reader) Read(ctx context.Context, cluster types.NamespacedName) (*api.StorageFigures, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -94,6 +109,9 @@ func (r *Reader) get(ctx context.Context, path string) (*api.StorageFigures, int
 		return nil, 0, err
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusNoContent {
+		return nil, response.StatusCode, errNone
+	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
 	if err != nil {
 		return nil, response.StatusCode, err
