@@ -27,7 +27,7 @@ func Documents(file string, data []byte, name string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s, %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 		}
-		if root := plain(n.Content[0]); root != nil {
+		if root := plain(n.Content[0]); root != nil && r.readable(root) {
 			all = append(all, r.document(root, name)...)
 		}
 	}

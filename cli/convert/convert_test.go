@@ -2,6 +2,7 @@ package convert
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,6 +109,14 @@ func TestDocuments_refuses(t *testing.T) {
 			"no size", head + "spec:\n  type: torus\n  storageNodes:\n  - nodeName: a\n",
 			"f, line 7: torus.size is missing",
 		},
+		{
+			"a merged map", "x: &d {zone: 7}\n---\n" + nodes + "  - nodeName: a\n    glusterfs:\n      <<: {zone: 7}\n",
+			"f, line 11: the key << takes over",
+		},
+		{
+			"a merged map of labels", nodes + "  - nodeSelector: {a: b,\n      !!merge l: {a: c}}\n",
+			"f, line 8: the key l takes over",
+		},
 		{"no clusters", `{"clusters": []}`, "f, line 1: the topology has no clusters"},
 		{"no nodes", `{"clusters": [{"nodes": []}]}`, "f, line 1: the cluster has no nodes"},
 		{
@@ -148,5 +157,22 @@ func TestDocuments_notesStayComments(t *testing.T) {
 	out, err := Documents("f", []byte(text), "gluster")
 	if err != nil || !strings.HasPrefix(string(out), "# left out: image a kind: Secret b. Holdfast") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Aliases of aliases are not written out, and neither is one of itself.
+func TestDocuments_boundsAliases(t *testing.T) {
+	text := nodes + "  - nodeName: a\n    devices: &a0 [b, b, b, b, b, b, b, b, b, b]\n"
+	for i := range 9 {
+		text += fmt.Sprintf("    x%d: &a%d [%s]\n", i, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 10))
+	}
+	for _, x := range []struct{ text, want string }{
+		{text, "f, line 12: the aliases of the file"},
+		{nodes + "  - nodeName: a\n    devices: &a [*a]\n", "f, line 8: the aliases of the file"},
+	} {
+		out, err := Documents("f", []byte(x.text), "gluster")
+		if err == nil || !strings.Contains(err.Error(), x.want) || out != nil {
+			t.Errorf("%v\nwant %q", err, x.want)
+		}
 	}
 }

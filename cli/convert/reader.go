@@ -15,8 +15,10 @@ type reader struct {
 	file string
 	// keeps has fields that nobody knows kept as they are: the API checks those of its own
 	// documents.
-	keeps  bool
-	faults []error
+	keeps bool
+	// aliased is how many nodes the aliases stand for that were read.
+	aliased int
+	faults  []error
 }
 
 func (r *reader) fault(n *yaml.Node, format string, args ...any) {
