@@ -2,9 +2,11 @@ package convert
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/holdfast-storage/holdfast/cli/exit"
 	"github.com/holdfast-storage/holdfast/cli/kube"
@@ -42,18 +44,23 @@ func (h Home) convert(files kube.Files, name string) error {
 	if !files.Given() {
 		return exit.With(exit.Usage, errors.New("give a file with -f FILE (or -f - for standard input)"))
 	}
+	if validation.IsDNS1123Subdomain(name) != nil {
+		return exit.With(exit.Usage,
+			fmt.Errorf("--name %q cannot be the name of an object: use small letters, digits, '-' and '.'", name))
+	}
 	sources, err := files.Read(h.In)
 	if err != nil {
 		return err
 	}
 	var all [][]byte
 	var faults []error
+	c := Conversion{Name: name}
 	for _, s := range sources {
 		if err := kube.RefuseRepeatedKeys(s.Data, s.Name); err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		out, err := Documents(s.Name, s.Data, name)
+		out, err := c.Documents(s.Name, s.Data)
 		faults = append(faults, err)
 		all = append(all, out)
 	}

@@ -12,10 +12,20 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// Documents are the documents of Holdfast's kinds that say what a file says. A topology of heketi,
-// whose clusters have no names, takes the name.
-func Documents(file string, data []byte, name string) ([]byte, error) {
-	r := &reader{file: file}
+// Conversion is that of several files, which hold each object once.
+type Conversion struct {
+	// Name is that of heketi's clusters, which have none in their file.
+	Name string
+
+	seen map[string]string
+}
+
+// Documents are the documents of Holdfast's kinds that say what a file says.
+func (c *Conversion) Documents(file string, data []byte) ([]byte, error) {
+	if c.seen == nil {
+		c.seen = map[string]string{}
+	}
+	r := &reader{file: file, name: c.Name, seen: c.seen}
 	var all []document
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
@@ -27,8 +37,10 @@ func Documents(file string, data []byte, name string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s, %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 		}
-		if root := plain(n.Content[0]); root != nil {
-			all = append(all, r.document(root, name)...)
+		if root := plain(n.Content[0]); root != nil && r.readable(root) {
+			made := r.documents(root)
+			r.refuseTwins(made)
+			all = append(all, made...)
 		}
 	}
 	if err := r.err(); err != nil {
@@ -40,10 +52,31 @@ func Documents(file string, data []byte, name string) ([]byte, error) {
 	return text(all)
 }
 
-func (r *reader) document(n *yaml.Node, name string) []document {
+func (r *reader) documents(n *yaml.Node) (all []document) {
+	for _, member := range membersOf(n) {
+		all = append(all, r.document(member)...)
+	}
+	return all
+}
+
+// membersOf are the objects of a List, such as 'kubectl get -o yaml' prints, or else the one that it is.
+func membersOf(n *yaml.Node) (all []*yaml.Node) {
+	kind, items := child(n, "kind"), child(n, "items")
+	if kind == nil || kind.Value != "List" || items == nil || items.Kind != yaml.SequenceNode {
+		return []*yaml.Node{n}
+	}
+	for _, item := range items.Content {
+		if item = plain(item); item != nil {
+			all = append(all, item)
+		}
+	}
+	return all
+}
+
+func (r *reader) document(n *yaml.Node) []document {
 	switch form, kind := formOf(n); form {
 	case heketi:
-		return r.topology(n, name)
+		return r.topology(n)
 	case quarterMaster:
 		r.keeps = false
 		if kind == "StorageNode" {

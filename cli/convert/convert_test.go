@@ -1,13 +1,19 @@
 package convert
 
 import (
+	"bytes"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfast-storage/holdfast/cli/exit"
+	"github.com/holdfast-storage/holdfast/cli/kube"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -24,7 +30,7 @@ func TestDocuments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Documents(file, data, "gluster")
+		got, err := documents(file, string(data))
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -42,9 +48,15 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+func documents(file, text string) ([]byte, error) {
+	return (&Conversion{Name: "gluster"}).Documents(file, []byte(text))
+}
+
 const (
 	head  = "apiVersion: storage.coreos.com/v1alpha1\nkind: StorageCluster\nmetadata: {name: g}\n"
 	nodes = head + "spec:\n  type: glusterfs\n  storageNodes:\n"
+
+	heketiDevices = `{"clusters": [{"nodes": [{"node": {"hostnames": {"manage": ["a"]}}, "devices": [`
 )
 
 // TestDocuments_refuses: what cannot be converted is named with its file and line, and all of it at
@@ -86,7 +98,7 @@ func TestDocuments_refuses(t *testing.T) {
 			"two hosts", nodes + "  - nodeName: a\n    nodeSelector: {b: c}\n",
 			"f, line 8: nodeName and nodeSelector both",
 		},
-		{"twins", nodes + "  - nodeName: a\n  - nodeName: a\n", "f, line 8: node a occurs twice, first in line 7"},
+		{"twins", nodes + "  - nodeName: a\n  - nodeName: a\n", "f, line 8: StorageNode a occurs twice, first in f, line 7"},
 		{
 			"no address", nodes + "  - nodeName: a\n    storageNetwork: {ips: [b.example.com]}\n",
 			"f, line 8: b.example.com of storageNetwork.ips",
@@ -107,6 +119,26 @@ func TestDocuments_refuses(t *testing.T) {
 		{
 			"no size", head + "spec:\n  type: torus\n  storageNodes:\n  - nodeName: a\n",
 			"f, line 7: torus.size is missing",
+		},
+		{
+			"a merged map", "x: &d {zone: 7}\n---\n" + nodes + "  - nodeName: a\n    glusterfs:\n      <<: {zone: 7}\n",
+			"f, line 11: the key << takes over",
+		},
+		{
+			"a merged map of labels", nodes + "  - nodeSelector: {a: b,\n      !!merge l: {a: c}}\n",
+			"f, line 8: the key l takes over",
+		},
+		{
+			"fields where there are none", head + "spec:\n  type: torus\n  torus:\n    size: 3\n",
+			"f, line 7: spec.torus has no fields: remove size",
+		},
+		{
+			"a cluster twice", head + "spec: {type: glusterfs}\n---\n" + head + "spec: {type: glusterfs}\n",
+			"f, line 6: StorageCluster g occurs twice, first in f, line 1",
+		},
+		{
+			"an item of a List", "kind: List\napiVersion: v1\nitems:\n- kind: Secret\n  apiVersion: v1\n",
+			"f, line 4: this is Secret: ",
 		},
 		{"no clusters", `{"clusters": []}`, "f, line 1: the topology has no clusters"},
 		{"no nodes", `{"clusters": [{"nodes": []}]}`, "f, line 1: the cluster has no nodes"},
@@ -130,13 +162,19 @@ func TestDocuments_refuses(t *testing.T) {
 				"\"devices\": [{\"destroydata\": true}]}]}]}",
 			"f, line 2: the device has no name",
 		},
+		{"a device that is null", heketiDevices + "\nnull]}]}]}", "f, line 2: the device has no name"},
+		{"a device that is empty", heketiDevices + "\n\"\"]}]}]}", "f, line 2: the device has no name"},
+		{
+			"a device of heketi's twice", heketiDevices + "\"/dev/b\",\n{\"name\": \"/dev/b\"}]}]}]}",
+			"f, line 2: devices names /dev/b twice",
+		},
 	} {
-		out, err := Documents("f", []byte(x.text), "gluster")
+		out, err := documents("f", x.text)
 		if err == nil || !strings.Contains(err.Error(), x.want) || out != nil {
 			t.Errorf("%s: %v\nwant %q, and nothing printed:\n%s", x.what, err, x.want, out)
 		}
 	}
-	_, err := Documents("f", []byte(nodes+"  - devices: 1\n  - nodeName: a\n    x: 1\n"), "gluster")
+	_, err := documents("f", nodes+"  - devices: 1\n  - nodeName: a\n    x: 1\n")
 	if err == nil || !strings.Contains(err.Error(), "line 7") || !strings.Contains(err.Error(), "line 9") {
 		t.Errorf("not all faults at once: %v", err)
 	}
@@ -145,8 +183,70 @@ func TestDocuments_refuses(t *testing.T) {
 // A field of a file stays in its comment, whatever it holds.
 func TestDocuments_notesStayComments(t *testing.T) {
 	text := head + "spec:\n  type: glusterfs\n  image: \"a\\nkind: Secret\\u0085b\"\n"
-	out, err := Documents("f", []byte(text), "gluster")
+	out, err := documents("f", text)
 	if err != nil || !strings.HasPrefix(string(out), "# left out: image a kind: Secret b. Holdfast") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Aliases of aliases are not written out, and neither is one of itself.
+func TestDocuments_boundsAliases(t *testing.T) {
+	text := nodes + "  - nodeName: a\n    devices: &a0 [b, b, b, b, b, b, b, b, b, b]\n"
+	for i := range 9 {
+		text += fmt.Sprintf("    x%d: &a%d [%s]\n", i, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 10))
+	}
+	for _, x := range []struct{ text, want string }{
+		{text, "f, line 12: the aliases of the file"},
+		{nodes + "  - nodeName: a\n    devices: &a [*a]\n", "f, line 8: the aliases of the file"},
+	} {
+		out, err := documents("f", x.text)
+		if err == nil || !strings.Contains(err.Error(), x.want) || out != nil {
+			t.Errorf("%v\nwant %q", err, x.want)
+		}
+	}
+}
+
+// Objects are the same ones in whatever file they stand.
+func TestConversion_refusesTwinsOfFiles(t *testing.T) {
+	c := &Conversion{Name: "gluster"}
+	text := []byte(heketiDevices + `"/dev/b"]}]}]}`)
+	if _, err := c.Documents("f", text); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Documents("g", text)
+	for _, want := range []string{
+		"g, line 1: StorageCluster gluster occurs twice, first in f, line 1",
+		"g, line 1: StorageNode a occurs twice, first in f, line 1",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nwant %q", err, want)
+		}
+	}
+}
+
+func TestConvert_refusesNames(t *testing.T) {
+	file := "testdata/topology.in.json"
+	for _, name := range []string{"", "Bad_Name"} {
+		var out bytes.Buffer
+		err := Home{Out: &out}.convert(kube.Files{Names: []string{file}}, name)
+		var coded *exit.Error
+		if !errors.As(err, &coded) || coded.Code != exit.Usage || out.Len() > 0 {
+			t.Errorf("--name %q: %v\n%s", name, err, out.String())
+		}
+	}
+}
+
+// TestRefuse_list: apply sends people to convert also for what stands in a List.
+func TestRefuse_list(t *testing.T) {
+	text, err := os.ReadFile("testdata/list.in.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := map[string]any{
+		"apiVersion": "coreos.com/v1", "kind": "StorageNode", "metadata": map[string]any{"name": "node-1"},
+	}
+	if err := Refuse("f, document 1, item 2", text, o); err == nil ||
+		!strings.HasPrefix(err.Error(), "f, document 1, item 2, line 15: ") {
+		t.Error(err)
 	}
 }

@@ -19,6 +19,8 @@ type document struct {
 	Spec       any      `yaml:"spec"`
 
 	notes []string
+	// at is what it was made from.
+	at *yaml.Node
 }
 
 type metadata struct {
@@ -56,8 +58,8 @@ type glusterNode struct {
 	Zone    int    `yaml:"zone"`
 }
 
-func newDocument(kind string, m metadata, spec any) document {
-	return document{APIVersion: api.GroupVersion.String(), Kind: kind, Metadata: m, Spec: spec}
+func newDocument(at *yaml.Node, kind string, m metadata, spec any) document {
+	return document{APIVersion: api.GroupVersion.String(), Kind: kind, Metadata: m, Spec: spec, at: at}
 }
 
 // note says in the document what was left out of it, and what to do about that.
@@ -91,10 +93,19 @@ func (r *reader) checkName(n *yaml.Node, name string) {
 	}
 }
 
-// refuseTwin finds nodes that would be one object.
-func (r *reader) refuseTwin(n *yaml.Node, seen map[string]int, name string) {
-	if line, twice := seen[name]; twice {
-		r.fault(n, "node %s occurs twice, first in line %d: a host has one node of a cluster", name, line)
+// refuseTwins finds documents that would be one object, also of several files.
+func (r *reader) refuseTwins(all []document) {
+	for _, d := range all {
+		what, name := d.Kind, d.Metadata.Name
+		next := "a host has one node of a cluster, and a namespace one node of a name"
+		if what == "StorageCluster" {
+			next = "convert one of them by itself, with --name for heketi's, or remove it"
+		}
+		key := what + "/" + d.Metadata.Namespace + "/" + name
+		if first, twice := r.seen[key]; twice && name != "" {
+			r.fault(d.at, "%s %s occurs twice, first in %s: %s", what, name, first, next)
+			continue
+		}
+		r.seen[key] = fmt.Sprintf("%s, line %d", r.file, d.at.Line)
 	}
-	seen[name] = n.Line
 }

@@ -4,23 +4,24 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// topology is heketi's topology file. Its clusters have no names: they get this one, with a number
-// where there are several.
-func (r *reader) topology(n *yaml.Node, name string) (all []document) {
+// topology is heketi's topology file. Its clusters have no names: they get the one of the reader, with
+// a number where there are several.
+func (r *reader) topology(n *yaml.Node) (all []document) {
 	top, _ := r.fields(n, "a topology", "clusters")
-	clusters, seen := r.list(top["clusters"], "clusters"), map[string]int{}
+	clusters := r.list(top["clusters"], "clusters")
 	for i, c := range clusters {
-		of := parent{name: name, storage: string(api.StorageGlusterFS)}
+		of := parent{name: r.name, storage: string(api.StorageGlusterFS)}
 		if len(clusters) > 1 {
-			of.name = fmt.Sprintf("%s-%d", name, i+1)
+			of.name = fmt.Sprintf("%s-%d", r.name, i+1)
 		}
-		all = append(all, r.heketiCluster(c, of, seen)...)
+		all = append(all, r.heketiCluster(c, of)...)
 	}
 	if len(all) == 0 {
 		r.fault(n, "the topology has no clusters")
@@ -28,17 +29,15 @@ func (r *reader) topology(n *yaml.Node, name string) (all []document) {
 	return all
 }
 
-func (r *reader) heketiCluster(n *yaml.Node, of parent, seen map[string]int) []document {
+func (r *reader) heketiCluster(n *yaml.Node, of parent) []document {
 	f, _ := r.fields(n, "a cluster", "nodes", "block", "file")
-	c := newDocument("StorageCluster", metadata{Name: of.name}, clusterSpec{Type: of.storage})
+	c := newDocument(n, "StorageCluster", metadata{Name: of.name}, clusterSpec{Type: of.storage})
 	if r.text(f["block"], "block") == "true" {
 		c.note("left out: block. Holdfast has no block volumes on GlusterFS.")
 	}
 	all := []document{c}
 	for _, item := range r.list(f["nodes"], "nodes") {
-		d := r.heketiNode(item, of)
-		r.refuseTwin(item, seen, d.Metadata.Name)
-		all = append(all, d)
+		all = append(all, r.heketiNode(item, of))
 	}
 	if len(all) == 1 {
 		r.fault(n, "the cluster has no nodes")
@@ -47,11 +46,15 @@ func (r *reader) heketiCluster(n *yaml.Node, of parent, seen map[string]int) []d
 }
 
 func (r *reader) heketiNode(n *yaml.Node, of parent) document {
-	d := newDocument("StorageNode", metadata{}, nil)
+	d := newDocument(n, "StorageNode", metadata{}, nil)
 	f, _ := r.fields(n, "an entry of nodes", "node", "devices")
 	node, _ := r.fields(cmp.Or(f["node"], n), "node", "hostnames", "zone", "tags")
 	names, _ := r.fields(cmp.Or(node["hostnames"], n), "hostnames", "manage", "storage")
-	d.Metadata.Name = r.host(cmp.Or(names["manage"], n), r.texts(names["manage"], "hostnames.manage"))
+	manage := r.texts(names["manage"], "hostnames.manage")
+	d.Metadata.Name = r.host(cmp.Or(names["manage"], n), manage)
+	for _, name := range manage[min(1, len(manage)):] {
+		d.note("left out: hostnames.manage %s. Holdfast knows the host by one name, %s.", name, d.Metadata.Name)
+	}
 	if node["tags"] != nil {
 		d.note("left out: tags of the node. Holdfast places bricks by zone and free space.")
 	}
@@ -103,24 +106,32 @@ func (r *reader) storageOf(names map[string]*yaml.Node, d *document) *network {
 // heketiDevices are texts, or since heketi 7 maps.
 func (r *reader) heketiDevices(n *yaml.Node, d *document) (devices []string) {
 	for _, item := range r.list(n, "devices") {
-		item = plain(item)
-		if item == nil || item.Kind == yaml.ScalarNode {
-			devices = append(devices, r.text(item, "each of devices"))
-			continue
-		}
-		f, _ := r.fields(item, "a device", "name", "destroydata", "tags")
-		name := r.text(f["name"], "name")
-		if name == "" {
+		name := r.heketiDevice(item, d)
+		switch {
+		case name == "":
 			r.fault(item, "the device has no name: write the path of the device")
+		case slices.Contains(devices, name):
+			r.fault(item, "devices names %s twice: remove one of them", name)
+		default:
+			devices = append(devices, name)
 		}
-		if r.text(f["destroydata"], "destroydata") == "true" {
-			d.note("left out: destroydata of %s. Holdfast refuses a device that holds anything; "+
-				"'holdfast device wipe' empties it.", name)
-		}
-		if f["tags"] != nil {
-			d.note("left out: tags of %s. Holdfast places bricks by zone and free space.", name)
-		}
-		devices = append(devices, name)
 	}
 	return devices
+}
+
+// heketiDevice is the path of a device.
+func (r *reader) heketiDevice(n *yaml.Node, d *document) string {
+	if n = plain(n); n == nil || n.Kind == yaml.ScalarNode {
+		return r.text(n, "each of devices")
+	}
+	f, _ := r.fields(n, "a device", "name", "destroydata", "tags")
+	name := r.text(f["name"], "name")
+	if r.text(f["destroydata"], "destroydata") == "true" {
+		d.note("left out: destroydata of %s. Holdfast refuses a device that holds anything; "+
+			"'holdfast device wipe' empties it.", name)
+	}
+	if f["tags"] != nil {
+		d.note("left out: tags of %s. Holdfast places bricks by zone and free space.", name)
+	}
+	return name
 }

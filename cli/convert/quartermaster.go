@@ -27,7 +27,8 @@ func (r *reader) cluster(n *yaml.Node) []document {
 	m := r.metadata(n, top["metadata"])
 	spec, rest := r.fields(top["spec"], "spec", "type", "image", "storageNodes", "glusterfs", "torus")
 	s := clusterSpec{Type: r.storage(cmp.Or(spec["type"], n), r.text(spec["type"], "spec.type")), Rest: rest}
-	c := newDocument("StorageCluster", m, nil)
+	c := newDocument(n, "StorageCluster", metadata{}, nil)
+	c.take(m)
 	if image := r.text(spec["image"], "spec.image"); image != "" {
 		c.note(imageNote, image)
 	}
@@ -42,11 +43,9 @@ func (r *reader) cluster(n *yaml.Node) []document {
 		_, s.Torus = r.fields(spec["torus"], "spec.torus")
 	}
 	c.Spec = s
-	all, seen := []document{c}, map[string]int{}
+	all := []document{c}
 	for i, item := range r.list(spec["storageNodes"], fieldNodes) {
-		d := r.node(item, i, parent{m.Name, m.Namespace, s.Type})
-		r.refuseTwin(item, seen, d.Metadata.Name)
-		all = append(all, d)
+		all = append(all, r.node(item, i, parent{m.Name, m.Namespace, s.Type}))
 	}
 	return all
 }
@@ -60,8 +59,19 @@ func (r *reader) storageNode(n *yaml.Node) []document {
 		return nil
 	}
 	d := r.node(top["spec"], 0, parent{})
-	d.Metadata = m
+	d.take(m)
+	d.at = n
 	return []document{d}
+}
+
+// take gives a document its metadata, without what kubectl keeps of the object for itself.
+func (d *document) take(m metadata) {
+	const kubectls = "kubectl.kubernetes.io/last-applied-configuration"
+	if _, is := m.Annotations[kubectls]; is {
+		delete(m.Annotations, kubectls)
+		d.note("left out: annotation %s. It is kubectl's copy of the object in its old form.", kubectls)
+	}
+	d.Metadata = m
 }
 
 func (r *reader) metadata(n, at *yaml.Node) metadata {
@@ -98,7 +108,7 @@ func (r *reader) storage(n *yaml.Node, storage string) string {
 func (r *reader) node(n *yaml.Node, i int, of parent) document {
 	f, rest := r.fields(n, "a node", "type", "image", "nodeName", "nodeSelector", "storageNetwork", "devices",
 		"directories", "glusterfs", "torus", "nfs", "cluster")
-	d := newDocument("StorageNode", metadata{Namespace: of.namespace}, nil)
+	d := newDocument(n, "StorageNode", metadata{Namespace: of.namespace}, nil)
 	if image := r.text(f["image"], "image"); image != "" {
 		d.note(imageNote, image)
 	}

@@ -15,8 +15,13 @@ type reader struct {
 	file string
 	// keeps has fields that nobody knows kept as they are: the API checks those of its own
 	// documents.
-	keeps  bool
-	faults []error
+	keeps bool
+	// name is that of heketi's clusters, and seen is where each object stands, of all files.
+	name string
+	seen map[string]string
+	// aliased is how many nodes the aliases stand for that were read.
+	aliased int
+	faults  []error
 }
 
 func (r *reader) fault(n *yaml.Node, format string, args ...any) {
@@ -33,7 +38,7 @@ func (r *reader) fields(n *yaml.Node, what string, known ...string) (fields, res
 		return fields, rest
 	}
 	if n.Kind != yaml.MappingNode {
-		r.fault(n, "%s must be a map with the fields %s", what, strings.Join(known, ", "))
+		r.fault(n, "%s must be a map", what)
 		return fields, rest
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -45,6 +50,8 @@ func (r *reader) fields(n *yaml.Node, what string, known ...string) (fields, res
 		case r.keeps:
 			rest[key.Value] = value
 			r.detach(value)
+		case len(known) == 0:
+			r.fault(key, "%s has no fields: remove %s", what, key.Value)
 		default:
 			r.fault(key, "%s has no field %s: remove it, or use one of %s", what, key.Value, strings.Join(known, ", "))
 		}

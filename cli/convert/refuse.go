@@ -51,12 +51,14 @@ func line(data []byte, wanted form, name string) string {
 		if root == nil {
 			continue
 		}
-		named := child(child(root, "metadata"), "name")
-		if is, _ := formOf(root); is == wanted && (named == nil || named.Value == name) {
-			if nodes := keyOf(child(root, "spec"), "storageNodes"); nodes != nil {
-				root = nodes
+		for _, member := range membersOf(root) {
+			named := child(child(member, "metadata"), "name")
+			if is, _ := formOf(member); is == wanted && (named == nil || named.Value == name) {
+				if nodes := keyOf(child(member, "spec"), "storageNodes"); nodes != nil {
+					member = nodes
+				}
+				return fmt.Sprintf(", line %d", member.Line)
 			}
-			return fmt.Sprintf(", line %d", root.Line)
 		}
 	}
 }

@@ -8,7 +8,7 @@ const (
 	Failed = 1
 	// Usage: the command line is wrong; nothing was done.
 	Usage = 2
-	// Refused: the spec cannot be carried out; nothing was done.
+	// Refused: what was refused was not done.
 	Refused = 3
 	// Timeout: it was accepted, and was not finished in time. It continues.
 	Timeout = 4

@@ -45,7 +45,7 @@ type Source struct {
 	Data []byte
 }
 
-// fetchTimeout bounds the reading of a URL, and mostBytes its content.
+// fetchTimeout bounds the reading of a URL, and mostBytes the content of each source.
 const fetchTimeout, mostBytes = 30 * time.Second, 16 << 20
 
 // Read reads all of them, in the order given; files of a directory in the order of their names.
@@ -70,7 +70,7 @@ func (f *Files) Read(stdin io.Reader) ([]Source, error) {
 func (f *Files) read(name string, stdin io.Reader) ([]Source, error) {
 	switch {
 	case name == "-":
-		data, err := io.ReadAll(stdin)
+		data, err := readBounded(stdin)
 		if err != nil {
 			return nil, fmt.Errorf("while reading standard input: %w", err)
 		}
@@ -85,8 +85,30 @@ func (f *Files) read(name string, stdin io.Reader) ([]Source, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return f.directory(name)
 	}
-	data, err := os.ReadFile(name)
+	data, err := readFile(name)
 	return []Source{{name, data}}, err
+}
+
+func readFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := readBounded(file)
+	if err != nil {
+		return nil, fmt.Errorf("while reading %s: %w", name, err)
+	}
+	return data, nil
+}
+
+// readBounded reads all, or refuses what is too large to be a manifest.
+func readBounded(from io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(from, mostBytes+1))
+	if err == nil && len(data) > mostBytes {
+		err = fmt.Errorf("it has more than %d bytes: give its objects in several files", mostBytes)
+	}
+	return data, err
 }
 
 // directory reads the manifests of a directory.
@@ -101,7 +123,7 @@ func (f *Files) directory(dir string) ([]Source, error) {
 		case d.IsDir(), !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
 			return nil
 		}
-		data, err := os.ReadFile(path)
+		data, err := readFile(path)
 		all = append(all, Source{path, data})
 		return err
 	})
@@ -121,11 +143,7 @@ func fetch(url string) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the server answered %s", response.Status)
 	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, mostBytes+1))
-	if err == nil && len(data) > mostBytes {
-		err = fmt.Errorf("it has more than %d bytes", mostBytes)
-	}
-	return data, err
+	return readBounded(response.Body)
 }
 
 // kustomized is what a kustomization makes.

@@ -3,69 +3,75 @@ package kube
 import (
 	"bytes"
 	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // RefuseRepeatedKeys refuses a file in which a map has a key twice: the last one would count, without a
 // word. Other faults are found when the file is read.
 func RefuseRepeatedKeys(data []byte, file string) error {
-	for _, document := range inPlace(data) {
-		_, err := yaml.YAMLToJSONStrict(document)
-		if err == nil || mergesMaps.Match(document) {
-			continue
+	for above, rest := 0, data; len(rest) > 0; {
+		document := rest[:endOfDocument(rest)]
+		if key := repeatedKeyIn(document); key != nil {
+			return fmt.Errorf("%s, line %d: the key %q occurs twice: remove one of them", file, above+key.Line, key.Value)
 		}
-		if found := repeatedKey.FindStringSubmatch(err.Error()); found != nil {
-			return fmt.Errorf("%s, line %d: the key %s occurs twice: remove one of them",
-				file, lineOfKey(document, found[1], found[2]), found[2])
+		above += bytes.Count(document, []byte("\n"))
+		rest = rest[len(document):]
+	}
+	return nil
+}
+
+// endOfDocument is where the next document begins, with its "---".
+func endOfDocument(data []byte) int {
+	const next = "\n---"
+	for at := 0; ; {
+		found := bytes.Index(data[at:], []byte(next))
+		if found < 0 {
+			return len(data)
+		}
+		at += found + len(next)
+		if at == len(data) || bytes.IndexByte([]byte(" \t\r\n"), data[at]) >= 0 {
+			return at - len(next) + 1
+		}
+	}
+}
+
+// repeatedKeyIn is the first key of a text that its map has already.
+func repeatedKeyIn(text []byte) *yaml.Node {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var n yaml.Node
+		if decoder.Decode(&n) != nil { // the end, or a fault that is found when the file is read
+			return nil
+		}
+		if key := repeatedKey(&n); key != nil {
+			return key
+		}
+	}
+}
+
+func repeatedKey(n *yaml.Node) *yaml.Node {
+	seen := map[string]bool{}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode && child.ShortTag() != "!!merge" {
+			name := nameOf(child)
+			if seen[name] {
+				return child
+			}
+			seen[name] = true
+		}
+		if key := repeatedKey(child); key != nil {
+			return key
 		}
 	}
 	return nil
 }
 
-// mergesMaps finds a map that takes over another one (<<). Its own keys count before those, as is
-// meant, and the library takes both for a repeated key.
-var mergesMaps = regexp.MustCompile(`(?m)(^|[\s{,])["']?<<["']?\s*:`)
-
-// repeatedKey is how the YAML library tells of it.
-var repeatedKey = regexp.MustCompile(`line (\d+): key ("(?:[^"\\]|\\.)*"|\S+) already set in map`)
-
-// lineOfKey is where a key stands whose value begins in a line: there, or above where the value is a map of its own.
-func lineOfKey(document []byte, value, key string) int {
-	number, err := strconv.Atoi(value)
-	lines := strings.Split(string(document), "\n")
-	if err != nil || number > len(lines) {
-		return number
+// nameOf is the name that a key has as JSON: 1, 0x1 and "1" are one.
+func nameOf(key *yaml.Node) string {
+	var value any
+	if key.Decode(&value) != nil {
+		return key.Value
 	}
-	is := regexp.MustCompile(`(^|[\s{,"'])` + regexp.QuoteMeta(strings.Trim(key, `"`)) + `["']?\s*:`)
-	for n := number; n > 0; n-- {
-		if is.MatchString(lines[n-1]) {
-			return n
-		}
-	}
-	return number
-}
-
-// inPlace are the documents of a file, each after as many empty lines as it stands below, so that
-// its lines have the numbers that they have in the file.
-func inPlace(data []byte) [][]byte {
-	var all [][]byte
-	lines := bytes.SplitAfter(data, []byte("\n"))
-	begin := 0
-	end := func(n int) {
-		if n > begin {
-			all = append(all, append([]byte(strings.Repeat("\n", begin)), bytes.Join(lines[begin:n], nil)...))
-		}
-		begin = n + 1
-	}
-	for n, line := range lines {
-		if bytes.HasPrefix(line, []byte("---")) {
-			end(n)
-		}
-	}
-	end(len(lines))
-	return all
+	return fmt.Sprint(value)
 }
