@@ -370,8 +370,8 @@ func TestNFS_foreseen(t *testing.T) {
 	}
 }
 
-// TestNFS_checkFails: a server that runs stays when its host's agent does not find the program; a new
-// one comes to no such host.
+// TestNFS_checkFails: a server that runs stays when its host's agent does not find the program; a
+// new one comes to no such host.
 func TestNFS_checkFails(t *testing.T) {
 	w := newNFSWorld(t)
 	finds := func(host string, found bool) {

@@ -42,8 +42,10 @@ func (p *planner) wantedOptions(v *volume) (map[string]string, error) {
 	return want, err
 }
 
-// setOptions brings options to what is declared. Those that were set and are not declared any more go back to their default;
-// what somebody set by hand is left alone, and so is all while an option or a group is wrong. They come last: one that GlusterFS does not take must not hold up anything else of its volume.
+// setOptions brings options to what is declared. Those that were set and are not declared any more
+// go back to their default; what somebody set by hand is left alone, and so is all while an option
+// or a group is wrong. They come last: one that GlusterFS does not take must not hold up anything
+// else of its volume.
 func (p *planner) setOptions() {
 	for _, v := range p.volumes {
 		if v.declared == nil || v.pool == nil || v.refusal != "" || v.declared.DeletionTimestamp != nil {

@@ -59,8 +59,9 @@ type Report struct {
 	Starting bool `json:"starting,omitempty"`
 	// Current says that the process serves by the configuration of this generation, and by no other one, by its own word.
 	Current bool `json:"current,omitempty"`
-	// Exports says of each wanted pseudo path what the server answers when it is looked up: empty when it is served. One
-	// that could not be looked up in time is not in it: nothing is known of it.
+	// Exports says of each wanted pseudo path what the server answers when it is looked up: empty
+	// when it is served. One that could not be looked up in time is not in it: nothing is known of
+	// it.
 	Exports map[string]string `json:"exports,omitempty"`
 }
 

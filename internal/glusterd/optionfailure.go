@@ -12,9 +12,9 @@ var ofOption = regexp.MustCompile(`(?i)option.* does not ?exist|option .* is not
 	`greater than maximum|fractional value|not an absolute path|can not parse .* address|expects an? |` +
 	`value cannot be|option .* cannot be set`)
 
-// OfOption says whether a failed 'volume set' was refused for the name or the value of an option: it
-// will be refused again. All else may pass, such as a node that is away, clients that are too old,
-// and a volume that has to be stopped.
+// OfOption says whether a failed 'volume set' was refused for the name or the value of an option:
+// it will be refused again. All else may pass, such as a node that is away, clients that are too
+// old, and a volume that has to be stopped.
 func (f *Failure) OfOption() bool {
 	return ofOption.MatchString(strings.Join(strings.Fields(f.Text), " "))
 }

@@ -28,7 +28,8 @@ func TestGroups(t *testing.T) {
 	write("virt", "features.shard=on\n", 0o644)
 	write("long", "a.b=1\n"+strings.Repeat("#", maxGroupSize), 0o644)
 	all, problem := groups(l)
-	if len(all) != 1 || all["virt"]["features.shard"] != "on" || !strings.Contains(problem, "long (its file is longer") {
+	if len(all) != 1 || all["virt"]["features.shard"] != "on" ||
+		!strings.Contains(problem, "long (its file is longer") {
 		t.Errorf("%v, %q", all, problem)
 	}
 	if os.Getuid() != 0 {

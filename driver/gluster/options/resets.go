@@ -20,8 +20,9 @@ func Resets(reset, have map[string]string, wrong error) (now map[string]string, 
 	}
 	for name, value := range reset {
 		if name == shard && !off(have[name]) {
-			kept = fmt.Sprintf("option %s stays %s: it is not declared any more, and files that are kept in parts cannot "+
-				"be read without it; declare it as it is, or as \"off\" once no file of the volume needs it", name, have[name])
+			kept = fmt.Sprintf("option %s stays %s: it is not declared any more, and files that are kept in parts "+
+				"cannot be read without it; declare it as it is, or as \"off\" once no file of the volume needs it",
+				name, have[name])
 			continue
 		}
 		now[name] = value

@@ -16,7 +16,7 @@ func TestResets(t *testing.T) {
 		kept       bool
 	}{
 		"plain":                {set{"a.b": "1"}, set{"a.b": ""}, nil, false},
-		"something is wrong":   {set{"a.b": "1", "auth.allow": "10.0.0.1", shard: "on"}, set{}, errors.New("no group"), false},
+		"something is wrong":   {set{"auth.allow": "10.0.0.1", shard: "on"}, set{}, errors.New("no group"), false},
 		"sharding":             {set{"a.b": "1", shard: "on"}, set{"a.b": ""}, nil, true},
 		"sharding, other yes":  {set{shard: "Enable"}, set{}, nil, true},
 		"sharding that is off": {set{shard: "OFF"}, set{shard: ""}, nil, false},
@@ -32,11 +32,12 @@ func TestResets(t *testing.T) {
 	}
 }
 
-// TestWanted_unknownGroup: what stands before a group that is not known changes nothing; what stands
-// beside it does.
+// TestWanted_unknownGroup: what stands before a group that is not known changes nothing; what
+// stands beside it does.
 func TestWanted_unknownGroup(t *testing.T) {
 	have := set{"features.shard": "on", "network.ping-timeout": "20", "x.y": "1"}
-	layers := []api.VolumeOptions{{"shard": "off", "network.ping-timeout": "42", "c.d": "1"}, {"group": "vrit", "e.f": "1"}}
+	layers := []api.VolumeOptions{{"shard": "off", "network.ping-timeout": "42", "c.d": "1"},
+		{"group": "vrit", "e.f": "1"}}
 	got, err := Wanted(have, nil, groups, layers...)
 	want := set{"features.shard": "on", "network.ping-timeout": "20", "c.d": "1", "e.f": "1"}
 	if diff := cmp.Diff(want, got); diff != "" || err == nil {
