@@ -139,8 +139,7 @@ type StorageNetwork struct {
 // NodeAccepted is the condition of a StorageNode that says whether it can be used as it is declared.
 const NodeAccepted = "Accepted"
 
-// NodeTakesBricks is False while spec.glusterfs.closed closes something, True while its entries
-// name nothing of the node, and absent while it has none.
+// NodeTakesBricks is False while spec.glusterfs.closed closes a part; absent without entries there.
 const NodeTakesBricks = "TakesBricks"
 
 // ConditionEntriesMatched is a condition of StorageNodes and DriveGroups. It is False while an entry of spec.exclude
