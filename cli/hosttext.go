@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
 
 	"github.com/holdfast-storage/holdfast/agent/facts"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -95,11 +94,10 @@ func printValue(w io.Writer, v any, output string) error {
 	if err != nil {
 		return err
 	}
-	data = []byte(words.JSON(string(data)) + "\n")
-	if output == "yaml" {
-		if data, err = yaml.JSONToYAML(data); err != nil {
-			return err
-		}
+	if output != "yaml" {
+		data = []byte(words.JSON(string(data)) + "\n")
+	} else if data, err = words.JSONToYAML(data); err != nil {
+		return err
 	}
 	_, err = w.Write(data)
 	return err

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/cli/exit"
@@ -250,9 +249,10 @@ func (g *globals) printPlan(p *proposal, output string) error {
 	plan := p.plan.DeepCopy()
 	plan.APIVersion, plan.Kind, plan.ManagedFields = api.GroupVersion.String(), "Plan", nil
 	data, err := json.MarshalIndent(plan, "", "  ")
-	data = []byte(words.JSON(string(data)))
 	if err == nil && output == "yaml" {
-		data, err = yaml.JSONToYAML(data)
+		data, err = words.JSONToYAML(data)
+	} else {
+		data = []byte(words.JSON(string(data)))
 	}
 	if err != nil {
 		return fmt.Errorf("while printing the plan: %w", err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -36,5 +38,12 @@ func TestRun_visible(t *testing.T) {
 	var h api.Host
 	if err := json.Unmarshal(out.Bytes(), &h); err != nil || h.Spec.Reason != "\u009b2J" {
 		t.Errorf("as JSON: %q, %v", h.Spec.Reason, err)
+	}
+	out.Reset()
+	p.editHost(t, "visible-2", func(h *api.Host) { h.Spec.Reason = "a\u200db" })
+	args[len(args)-1] = "yaml"
+	run(context.Background(), args, streams{in: strings.NewReader(""), out: &out, err: &complaint})
+	if err := yaml.Unmarshal(out.Bytes(), &h); err != nil || h.Spec.Reason != "a\u200db" {
+		t.Errorf("as YAML: %q, %v", h.Spec.Reason, err)
 	}
 }

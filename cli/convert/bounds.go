@@ -10,18 +10,22 @@ const mostAliased = 100_000
 // would change what a field means without a word, and without more than aliases may stand for.
 func (r *reader) readable(n *yaml.Node) bool {
 	was := len(r.faults)
-	r.refuseMerges(n)
+	for _, key := range merges(n) {
+		r.fault(key, "the key %s takes over the fields of another map, which 'holdfast convert' does not do: "+
+			"write out the fields", key.Value)
+	}
 	return r.countAliased(n, nil) && len(r.faults) == was
 }
 
-func (r *reader) refuseMerges(n *yaml.Node) {
+// merges are the keys that merge maps.
+func merges(n *yaml.Node) (all []*yaml.Node) {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 && child.ShortTag() == "!!merge" {
-			r.fault(child, "the key %s takes over the fields of another map, which 'holdfast convert' does not do: "+
-				"write out the fields", child.Value)
+			all = append(all, child)
 		}
-		r.refuseMerges(child)
+		all = append(all, merges(child)...)
 	}
+	return all
 }
 
 // countAliased adds up the nodes that aliases stand for; alias is the one outside of the others, of

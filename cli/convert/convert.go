@@ -38,9 +38,11 @@ func (c *Conversion) Documents(file string, data []byte) ([]byte, error) {
 			return nil, fmt.Errorf("%s, %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		if root := plain(n.Content[0]); root != nil && r.readable(root) {
-			made := r.documents(root)
-			r.refuseTwins(made)
-			all = append(all, made...)
+			for _, member := range membersOf(root) {
+				made := r.document(member)
+				r.refuseTwins(made)
+				all = append(all, made...)
+			}
 		}
 	}
 	if err := r.err(); err != nil {
@@ -50,13 +52,6 @@ func (c *Conversion) Documents(file string, data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%s: it contains no object", file)
 	}
 	return text(all)
-}
-
-func (r *reader) documents(n *yaml.Node) (all []document) {
-	for _, member := range membersOf(n) {
-		all = append(all, r.document(member)...)
-	}
-	return all
 }
 
 // membersOf are the objects of a List, such as 'kubectl get -o yaml' prints, or else the one that it is.

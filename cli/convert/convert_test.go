@@ -206,6 +206,14 @@ func TestDocuments_boundsAliases(t *testing.T) {
 	}
 }
 
+// A text keeps its hidden characters, whatever writes them as escapes later.
+func TestDocuments_hidden(t *testing.T) {
+	out, err := documents("f", nodes+"  - nodeName: a\n    devices: [\"/dev/a\u200db\"]\n")
+	if err != nil || !strings.Contains(string(out), `"/dev/a\u200db"`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // Objects are the same ones in whatever file they stand.
 func TestConversion_refusesTwinsOfFiles(t *testing.T) {
 	c := &Conversion{Name: "gluster"}

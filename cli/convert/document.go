@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
 // document is an object of Holdfast's, with what was left out on the way to it.
@@ -77,11 +78,13 @@ func text(documents []document) ([]byte, error) {
 		for _, n := range d.notes {
 			fmt.Fprintf(&b, "# %s\n", strings.Join(strings.Fields(n), " ")) // a comment ends with its line
 		}
-		e := yaml.NewEncoder(&b)
+		var one bytes.Buffer
+		e := yaml.NewEncoder(&one)
 		e.SetIndent(2)
 		if err := e.Encode(d); err != nil {
 			return nil, fmt.Errorf("while writing %s %s: %w", d.Kind, d.Metadata.Name, err)
 		}
+		b.WriteString(words.YAML(one.String()))
 	}
 	return b.Bytes(), nil
 }

@@ -22,7 +22,7 @@ func NewGet(in io.Reader, out, errOut io.Writer) *Get {
 	return g
 }
 
-// output writes hidden characters in JSON as JSON's own escapes: values stay as they are.
+// output writes hidden characters in JSON and YAML as their own escapes: values stay as they are.
 type output struct {
 	get *Get
 	to  io.Writer
@@ -30,10 +30,13 @@ type output struct {
 
 // Write implements io.Writer. The printers of kubectl write a whole object at a time.
 func (o output) Write(p []byte) (int, error) {
-	if format := o.get.options.PrintFlags.OutputFormat; format == nil || *format != "json" {
-		return o.to.Write(p)
+	text := string(p)
+	if format := o.get.options.PrintFlags.OutputFormat; format != nil && *format == "json" {
+		text = words.JSON(text)
+	} else if format != nil && *format == "yaml" {
+		text = words.YAML(text)
 	}
-	if _, err := io.WriteString(o.to, words.JSON(string(p))); err != nil {
+	if _, err := io.WriteString(o.to, text); err != nil {
 		return 0, err
 	}
 	return len(p), nil

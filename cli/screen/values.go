@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/words"
@@ -64,11 +63,10 @@ func Encode(v any, asYAML bool) string {
 	if err != nil {
 		panic(err) // only maps of plain values are given
 	}
-	text := words.JSON(string(data)) + "\n"
 	if !asYAML {
-		return text
+		return words.JSON(string(data)) + "\n"
 	}
-	if data, err = yaml.JSONToYAML([]byte(text)); err != nil {
+	if data, err = words.JSONToYAML(data); err != nil {
 		panic(fmt.Sprintf("what was written as JSON is none: %v", err))
 	}
 	return "---\n" + string(data)
