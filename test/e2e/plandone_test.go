@@ -33,7 +33,7 @@ func (b *bed) applyPlanned(manifest string) []string {
 		return nil
 	})
 	b.await("nothing of the plan to be left", func() error {
-		if left, code := b.plan(manifest, "--dry-run"); code != 0 || !strings.HasSuffix(strings.TrimSpace(left), "\nnothing would change") {
+		if left, code := b.plan(manifest, "--dry-run", "--exit-code"); code != 0 {
 			return fmt.Errorf("it ends with %d:\n%s", code, left)
 		}
 		return nil
