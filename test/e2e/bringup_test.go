@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -124,6 +125,19 @@ func (b *bed) seesPGs(count int32) {
 	b.await("another orchestration", b.orchestrations(1))
 }
 
+// figuresSettle waits until the StorageStatus has had its figures for longer than the leader waits
+// before it writes others, and the orchestration after that.
+func (b *bed) figuresSettle() {
+	b.await("the figures to settle", func() error {
+		s, err := read[api.StorageStatus](b, 1, "storagestatuses", "ceph")
+		if f := s.Status.Figures; err == nil && (f == nil || time.Since(f.Time.Time) < 12*time.Second) {
+			err = fmt.Errorf("they are %+v", f)
+		}
+		return err
+	})
+	b.await("another orchestration", b.orchestrations(1))
+}
+
 // versions maps each object that an orchestration could write to its resource version.
 func (b *bed) versions() map[string]string {
 	all := map[string]string{}
@@ -146,6 +160,7 @@ func (b *bed) pids() map[string]int32 {
 // applyAgainChangesNothing applies the same spec again and lets two regular orchestrations pass: nothing is written, no
 // process is started anew.
 func applyAgainChangesNothing(t *testing.T, b *bed, spec string) {
+	b.figuresSettle()
 	versions, pids := b.versions(), b.pids()
 	out, code := b.apply(2, spec, "--wait")
 	if code != 0 {
