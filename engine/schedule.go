@@ -43,8 +43,8 @@ type schedule struct {
 	running  bool
 	failures int
 	streak   int
-	// told is what the log has of the failures.
-	told stats.Story
+	// story is what the log has of the failures.
+	story stats.Story
 	// slow is set when the last run took so long that it gave its place back before its end.
 	slow bool
 	// mode is the one that the run found that goes on, or that was the last. Empty until it has read the cluster.

@@ -362,10 +362,10 @@ func (s *scheduler) note(ctx context.Context, cluster types.NamespacedName, c *a
 		x.discarded(now)
 	case err != nil:
 		x.failed(now)
-		x.told.End(s.Log.With("cluster", cluster.String(), "trigger", e.Reason), e.Outcome, err)
+		x.story.End(s.Log.With("cluster", cluster.String(), "trigger", e.Reason), e.Outcome, err)
 	default:
 		x.succeeded(now, e)
-		x.told.End(s.Log.With("cluster", cluster.String(), "trigger", e.Reason), e.Outcome, e.Failure)
+		x.story.End(s.Log.With("cluster", cluster.String(), "trigger", e.Reason), e.Outcome, e.Failure)
 	}
 	// Also when the cluster could not be read: its expected orchestration was taken from the schedule when the run started.
 	interval := defaultInterval

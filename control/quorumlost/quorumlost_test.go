@@ -144,7 +144,7 @@ func TestWatcher_underWay(t *testing.T) {
 }
 
 // TestWatcher_write: of a write that is under way when most servers are lost nobody knows whether
-// it is done, and the user reads that; it goes on where only a disk hangs.
+// it is done, and the user reads that; it is not ended where only a disk hangs.
 func TestWatcher_write(t *testing.T) {
 	for name, tt := range map[string]struct{ answers, says, not string }{
 		"two are lost": {"0.1", "is not known: look before you repeat it", "try again"},

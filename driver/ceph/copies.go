@@ -26,7 +26,7 @@ func (p *planner) tellCopies() {
 	if !p.poolsKnown() || p.defaults.size == 0 || len(p.workingOSDs()) == 0 {
 		return
 	}
-	tellOverlap(p)
+	decideOverlap(p)
 	m := p.findScarce()
 	reason := api.RedundancyAsRoom
 	var said []string
@@ -57,8 +57,8 @@ func (p *planner) tellCopies() {
 	p.plan.Conditions = append(p.plan.Conditions, c)
 }
 
-// tellOverlap tells of pools of a device class that have Ceph's autoscaler leave other pools alone.
-func tellOverlap(p *planner) {
+// decideOverlap names pools of a device class for which Ceph's autoscaler leaves other pools alone.
+func decideOverlap(p *planner) {
 	rules := map[string]Rule{}
 	for _, pool := range p.seen.Pools {
 		rules[pool.Name] = p.seen.PoolFacts.Rules[pool.Rule]

@@ -278,7 +278,7 @@ func (r *recovery) answers(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// Words tells a recovery before it is begun: what will be done, and what is lost. It refuses while
+// Words describe a recovery before it begins: what will be done, and what is lost. It refuses while
 // the mons answer.
 func Words(view *engine.View, spec api.ActionSpec) ([]string, error) {
 	r, err := newRecovery(view, spec)

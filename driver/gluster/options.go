@@ -21,7 +21,7 @@ const optionAllow = "auth.allow"
 // yet (seen with 10.3; gluster/glusterfs#973). Without it, a file that is not where it belongs is looked for in all sets.
 var safeOptions = map[string]string{"cluster.lookup-optimize": "off"}
 
-// wantedOptions are the options that a volume shall have: the safe ones, before them its cluster's, and its own before all.
+// wantedOptions are the options that are declared for a volume: the safe ones, before them its cluster's, and its own before all.
 // An error says what of them cannot be.
 func (p *planner) wantedOptions(v *volume) (map[string]string, error) {
 	layers := []api.VolumeOptions{v.declared.Spec.Options}

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/waits"
 )
 
-// What is in split-brain is told before all else, with a command that ends it: nothing but a person
+// The status names what is in split-brain first, with a command that ends it: nothing but a person
 // mends it.
 func TestSplitBrainIsTold(t *testing.T) {
 	v := splitVolume()

@@ -198,9 +198,8 @@ func (v *volume) young() bool {
 	return !s.Served && (s.State == "" || s.State == api.ResourcePending || s.State == api.ResourceCreating)
 }
 
-// asked says whether the spec of a volume that serves was changed, and what came of that has not
-// been told yet: who waits for it must not be told that the volume is ready before GlusterFS has
-// taken its options.
+// asked says whether the spec of a volume that serves was changed, and the status does not say yet
+// what came of that: the volume must not be Ready before GlusterFS has taken its options.
 func (v *volume) asked() bool {
 	s := &v.declared.Status
 	return s.Served && (s.ObservedGeneration < v.declared.Generation || s.State == api.ResourceCreating)

@@ -42,7 +42,7 @@ func TestPublish(t *testing.T) {
 		"a device more":       {had, at(3, func(f *api.StorageFigures) { f.RawBytes = 2000 }), true},
 		"recovery begins":     {had, at(3, recovery(10)), true},
 		"recovery ends":       {at(0, recovery(10)), at(3, nil), true},
-		"recovery goes on":    {at(0, recovery(10)), at(3, recovery(9)), false},
+		"recovery continues":  {at(0, recovery(10)), at(3, recovery(9)), false},
 		"recovery, later":     {at(0, recovery(10)), at(11, recovery(5)), true},
 		"recovery that waits": {at(0, recovery(10)), at(11, recovery(10)), false},
 		"first":               {nil, at(0, nil), true},

@@ -35,7 +35,7 @@ var (
 	errBusy = errors.New("the server is busy with it")
 )
 
-// lookupPause is how long a client waits that is told to try again later (RFC 7530, NFS4ERR_DELAY);
+// lookupPause is how long a client waits after the answer NFS4ERR_DELAY (RFC 7530);
 // lookupTimeout bounds one question.
 const (
 	lookupPause   = 200 * time.Millisecond

@@ -42,8 +42,8 @@ func TestConformance(t *testing.T) {
 			"unmounted before",
 		"options.go": "what GlusterFS said of options is only reported, and the leader has " +
 			"them set again: TestNoteRefusal",
-		"report.go Report showSocket":   "the next report makes the link: TestReal_volume",
-		"report.go Report tellRefusals": "as in options.go",
+		"report.go Report showSocket":     "the next report makes the link: TestReal_volume",
+		"report.go Report reportRefusals": "as in options.go",
 		"growth.go": "xfs_growfs is one change of the superblock, and is made again if it was " +
 			"not: TestConfigureDevices_grows",
 		"refused.go": "as in options.go",

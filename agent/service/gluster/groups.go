@@ -23,7 +23,7 @@ const (
 // groupsDir is where a glusterd reads groups of options.
 func groupsDir(l *service.Local) string { return filepath.Join(l.Data, "state", "groups") }
 
-// groups are the groups of options that a glusterd has, by name. A group is told as a whole or not
+// groups are the groups of options that a glusterd has, by name. A group is reported as a whole or not
 // at all; problem says why some are not.
 func groups(l *service.Local) (all map[string]map[string]string, problem string) {
 	files, err := os.ReadDir(groupsDir(l))

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service"
 )
 
-// TestGroups: a group that cannot be read, or is too long, keeps no other from being told.
+// TestGroups: a group that cannot be read, or is too long, keeps no other out of the report.
 func TestGroups(t *testing.T) {
 	l := &service.Local{Data: t.TempDir()}
 	if all, problem := groups(l); len(all) > 0 || problem != "" {

@@ -54,15 +54,15 @@ func TestOptions(t *testing.T) {
 	if o.options["a"] != "1" || o.options["c"] != "2" || len(o.options) != 3 {
 		t.Errorf("%v", o.options)
 	}
-	told := glusterd.Pool{Volumes: []glusterd.Volume{{Name: "v"}, {Name: "w"}}}
-	if err := tellRefusals(l.Run, &told); err != nil {
+	pool := glusterd.Pool{Volumes: []glusterd.Volume{{Name: "v"}, {Name: "w"}}}
+	if err := reportRefusals(l.Run, &pool); err != nil {
 		t.Fatal(err)
 	}
 	want := []glusterd.RefusedOption{
 		{Name: "bad.x", Value: "1", Text: "option : bad.x does not exist"},
 		{Name: "bad.y", Value: "1", Text: "option : bad.y does not exist"},
 	}
-	if diff := cmp.Diff(want, told.Volumes[0].Refused); diff != "" || told.Volumes[1].Refused != nil {
+	if diff := cmp.Diff(want, pool.Volumes[0].Refused); diff != "" || pool.Volumes[1].Refused != nil {
 		t.Errorf("reported as refused (-want +got):\n%s", diff)
 	}
 	cmd.Params = map[string]string{"a": "", "bad.x": "", "z": ""}
@@ -113,7 +113,7 @@ func TestTellRefusals(t *testing.T) {
 		}
 	}
 	pool := glusterd.Pool{Volumes: []glusterd.Volume{{Name: "w"}}}
-	if err := tellRefusals(run, &pool); err != nil || len(pool.Volumes[0].Refused) != 1 {
+	if err := reportRefusals(run, &pool); err != nil || len(pool.Volumes[0].Refused) != 1 {
 		t.Errorf("%v, %v", err, pool)
 	}
 	if left := readRefusals(run); len(left) != 1 || len(left["w"]) != 1 {

@@ -73,9 +73,9 @@ func (all refusals) write(run string) error {
 	return atomicfile.Write(refusalsFile(run), text, 0o600)
 }
 
-// tellRefusals writes into the volumes of a report what was refused, and forgets what was refused
+// reportRefusals writes into the volumes of a report what was refused, and forgets what was refused
 // of volumes that the pool does not have: another one may get the name.
-func tellRefusals(run string, pool *glusterd.Pool) error {
+func reportRefusals(run string, pool *glusterd.Pool) error {
 	refusalsLock.Lock()
 	defer refusalsLock.Unlock()
 	all := readRefusals(run)

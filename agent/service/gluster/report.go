@@ -43,7 +43,7 @@ func (Glusterd) Report(ctx context.Context, l *service.Local) (string, error) {
 		problem := ""
 		r.Groups, problem = groups(l)
 		addProblem(r, problem)
-		if err := tellRefusals(l.Run, r.Pool); err != nil {
+		if err := reportRefusals(l.Run, r.Pool); err != nil {
 			addProblem(r, err.Error())
 		}
 	}

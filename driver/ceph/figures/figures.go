@@ -4,7 +4,6 @@ package figures
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/placing"
+	"github.com/holdfast-storage/holdfast/engine/figures"
 )
 
 // PGMap is the part pgmap of 'status'. Ceph leaves out rates and counts that are zero.
@@ -48,19 +48,17 @@ const mostStates = 64
 
 // Figures are the figures as the API has them; nil until the mgr has reported for the first time.
 func (m *PGMap) Figures(now time.Time) *api.StorageFigures {
-	if m.BytesTotal <= 0 {
+	f := figures.Of(m.BytesTotal, m.BytesUsed)
+	if f == nil {
 		return nil
 	}
-	return &api.StorageFigures{
-		Time:     metav1.Time{Time: now.Truncate(time.Second)},
-		RawBytes: m.BytesTotal, UsedBytes: m.BytesUsed, AvailableBytes: m.BytesAvailable,
-		UsedPercent: int32(math.Round(100 * float64(m.BytesUsed) / float64(m.BytesTotal))),
-		DataBytes:   m.DataBytes, Objects: m.Objects, PlacementGroups: m.states(), Recovery: m.recovery(),
-		ClientIO: &api.ClientIO{
-			ReadBytesPerSecond: m.ReadBytes, WriteBytesPerSecond: m.WriteBytes,
-			ReadsPerSecond: m.Reads, WritesPerSecond: m.Writes,
-		},
+	f.Time, f.AvailableBytes = metav1.Time{Time: now.Truncate(time.Second)}, m.BytesAvailable
+	f.DataBytes, f.Objects, f.PlacementGroups, f.Recovery = m.DataBytes, m.Objects, m.states(), m.recovery()
+	f.ClientIO = &api.ClientIO{
+		ReadBytesPerSecond: m.ReadBytes, WriteBytesPerSecond: m.WriteBytes,
+		ReadsPerSecond: m.Reads, WritesPerSecond: m.Writes,
 	}
+	return f
 }
 
 // states are the placement groups by state, the most frequent first.

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-storage/holdfast/driver/ceph/memory"
 )
 
-// Absence is what one look at Ceph and at a mon's host tells of the mon.
+// Absence is what one look at Ceph and at a mon's host finds of the mon.
 type Absence struct {
 	// Asked is set where Ceph has a quorum to ask.
 	Asked bool

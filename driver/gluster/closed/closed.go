@@ -77,8 +77,8 @@ func unknownText(r engine.ResolvedNode) string {
 		"directories of the node: write it as spec.devices or spec.directories has it, or remove it", words.Few(names))
 }
 
-// told is the condition of a node, and false where there is nothing to tell.
-func told(r engine.ResolvedNode) (metav1.Condition, bool) {
+// condition is the one of a node, and false where it has none.
+func condition(r engine.ResolvedNode) (metav1.Condition, bool) {
 	text, wrong := Text(r), unknownText(r)
 	c := metav1.Condition{Type: api.NodeTakesBricks, Status: metav1.ConditionFalse, Reason: string(api.ReasonClosed)}
 	if text == "" {
@@ -101,7 +101,7 @@ func Tell(p *engine.Plan, r engine.ResolvedNode, now time.Time) {
 		status = p.Nodes[i].Status
 	}
 	conditions := slices.Clone(status.Conditions)
-	if c, is := told(r); !is {
+	if c, is := condition(r); !is {
 		meta.RemoveStatusCondition(&conditions, api.NodeTakesBricks)
 	} else {
 		p.Decide(api.VerdictSkip, api.Reason(c.Reason), engine.NodeObject(n.Name), "%s", c.Message)

@@ -44,7 +44,7 @@ func (g Groups) Expand(options map[string]string) (map[string]string, error) {
 		words.Few(slices.Sorted(maps.Keys(g))))
 }
 
-// Wanted are the options that a volume shall have: each layer over those before it, and all over
+// Wanted are the options that are declared for a volume: each layer over those before it, and all over
 // the defaults. An error says what of them cannot be; the others are wanted nevertheless, but what
 // stands before a group that is not known stays as it is in have, the options of the volume.
 func Wanted(have, defaults map[string]string, groups Groups, layers ...api.VolumeOptions) (map[string]string, error) {
