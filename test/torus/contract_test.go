@@ -59,7 +59,7 @@ func (b *bed) start(dir string, command ...string) *exec.Cmd {
 		_ = cmd.Process.Kill() // it may have been killed before
 		_ = cmd.Wait()
 		if text, err := os.ReadFile(log.Name()); b.Failed() && err == nil {
-			b.Logf("%s:\n%s", command[0], text)
+			b.Logf("==== %s:\n%s", command[0], text) // as a picture: the failure itself stands above
 		}
 	})
 	return cmd
