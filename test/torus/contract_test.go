@@ -59,7 +59,8 @@ func (b *bed) start(dir string, command ...string) *exec.Cmd {
 		_ = cmd.Process.Kill() // it may have been killed before
 		_ = cmd.Wait()
 		if text, err := os.ReadFile(log.Name()); b.Failed() && err == nil {
-			b.Logf("==== %s:\n%s", command[0], text) // as a picture: the failure itself stands above
+			// As a picture: the failure itself stands above.
+			b.Logf("==== %s:\n%s", command[0], text)
 		}
 	})
 	return cmd
@@ -310,9 +311,9 @@ func (b *bed) comeBack() {
 	for _, p := range c.Peers {
 		all += p.Used
 	}
-	// The UUIDs decide a peer's share, which may be a third of the mean. Two copies of everything are known.
+	// The UUIDs decide a peer's share, which may be a third of the mean. All shares are two copies.
 	if written := int64(40+200) << 20; whole <= before || all < 2*written {
-		b.Errorf("it has %d bytes, and had %d before 200 MiB were written; the peers have %d: want %d", whole, before, all, 2*written)
+		b.Errorf("it has %d bytes, and had %d; the peers have %d: want %d", whole, before, all, 2*written)
 	}
 	if now := at(b.await("a moment", func(c *spoken.Cluster) bool { return true }), uuid).Used; now != whole {
 		b.Errorf("it settled at %d, and has %d", whole, now)
