@@ -25,7 +25,7 @@ func (b *bed) run(args ...string) string {
 	b.Helper()
 	out, err := b.Holdfast(args...)
 	if err != nil {
-		b.Fatalf("%v", err)
+		b.Fatalf("%s\n%v", out, err)
 	}
 	return out
 }
