@@ -1,15 +1,18 @@
 package ceph
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
@@ -327,5 +330,15 @@ func TestIPOf(t *testing.T) {
 		if got := ipOf(addrs); got != want {
 			t.Errorf("%q: %q, want %q", addrs, got, want)
 		}
+	}
+}
+
+// TestAdoption_Foresee_noAnswer: a plan that Ceph did not answer for foresees nothing.
+func TestAdoption_Foresee_noAnswer(t *testing.T) {
+	r := byHand()
+	var waited []time.Duration
+	d := &Driver{FirstAnswer: time.Second, Dial: func(rados.Config) rados.Client { return alone{waited: &waited} }}
+	if plan, err := Adopt(r).Foresee(t.Context(), d, r.Hosts, nil, time.Now()); !errors.Is(err, rados.ErrNoAnswer) {
+		t.Errorf("plan %+v, error %v: want that there is no answer", plan, err)
 	}
 }

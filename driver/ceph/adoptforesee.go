@@ -11,11 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/rados"
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
 // Foresee is the plan that the cluster would have if all its daemons were handed over at now. It asks the cluster, and changes nothing.
-func (x *Adoption) Foresee(ctx context.Context, d *Driver, hosts []api.Host, others []*api.Daemon, now time.Time) (*engine.Plan, error) {
+// The error wraps rados.ErrNoAnswer where Ceph did not answer in time.
+func (x *Adoption) Foresee(ctx context.Context, d *Driver, hosts []api.Host, others []*api.Daemon,
+	now time.Time) (*engine.Plan, error) {
 	view := &engine.View{Cluster: x.Cluster.DeepCopy(), Nodes: x.Nodes, Hosts: hosts}
 	view.Cluster.Generation, view.Cluster.UID = 1, types.UID("adopted")
 	byName := view.HostsByName()
@@ -34,6 +37,11 @@ func (x *Adoption) Foresee(ctx context.Context, d *Driver, hosts []api.Host, oth
 	seen, err := d.Observe(ctx, view, x)
 	if err != nil {
 		return nil, fmt.Errorf("while planning for the time after the hand-over: %w", err)
+	}
+	// A plan without Ceph's answers lacks what stands in the way of the adoption.
+	if o, ok := seen.(*Observation); !ok || !o.Reachable {
+		return nil, fmt.Errorf("%w: Ceph did not answer while planning for the time after the hand-over: "+
+			"run the command again", rados.ErrNoAnswer)
 	}
 	view.System = seen
 	return d.Plan(view, now), nil
