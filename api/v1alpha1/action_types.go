@@ -61,7 +61,7 @@ type ActionSpec struct {
 	// approval policy of a cluster concerned says so, or else Granted. An administrator sets it to Granted or Rejected.
 	// +optional
 	Approval Approval `json:"approval,omitempty"`
-	// Want says how the action shall end.
+	// Want says how the action is wanted to end.
 	// +optional
 	// +kubebuilder:default=Done
 	Want ActionWant `json:"want,omitempty"`
@@ -91,9 +91,9 @@ const (
 	ActionDaemonStart = "daemon.start"
 )
 
-// ActionServiceCommand is the kind of Actions that carry a command of a storage system's driver to the agent of a daemon. The
-// leader alone makes them and removes them, nobody has to approve them, and they tell no events: they are part of the plan of
-// their cluster, which the cluster's approval and mode speak of.
+// ActionServiceCommand is the kind of Actions that carry a command of a driver to the agent of a
+// daemon. Only the leader makes and removes them, as part of the plan of a cluster: they need no
+// approval of their own, and make no events.
 const ActionServiceCommand = "service.command"
 
 // Approval says whether an Action may be carried out.
@@ -107,7 +107,7 @@ const (
 	ApprovalRejected Approval = "Rejected"
 )
 
-// ActionWant says how an Action shall end.
+// ActionWant says how an Action is wanted to end.
 // +kubebuilder:validation:Enum=Done;Cancelled
 type ActionWant string
 
@@ -118,7 +118,7 @@ const (
 	WantCancelled ActionWant = "Cancelled"
 )
 
-// ActionState is where an Action is on its way.
+// ActionState is how far an Action has come.
 // +kubebuilder:validation:Enum=PendingApproval;PendingSchedule;New;Running;Done;Failed;Cancelled;Lost
 type ActionState string
 
@@ -138,7 +138,7 @@ const (
 	ActionFailed ActionState = "Failed"
 	// ActionCancelled: it was rejected or cancelled, and nothing is left of it.
 	ActionCancelled ActionState = "Cancelled"
-	// ActionLost: who carried it out knows nothing of it, so nobody can say how far it came.
+	// ActionLost: its executor knows nothing of it, so its result is unknown.
 	ActionLost ActionState = "Lost"
 )
 
@@ -162,12 +162,12 @@ const (
 
 // ActionStatus is what became of the Action so far.
 type ActionStatus struct {
-	// ObservedGeneration is the generation of the spec that State speaks of.
+	// ObservedGeneration is the generation of the spec that State belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
 	State ActionState `json:"state,omitempty"`
-	// Message says in a sentence what goes on, what is waited for, or how it ended.
+	// Message says in a sentence what happens, what the action waits for, or how it ended.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`
@@ -233,7 +233,7 @@ type ActionStep struct {
 	Name string `json:"name"`
 	// +optional
 	State StepState `json:"state,omitempty"`
-	// Message says in a sentence what goes on or what came of it.
+	// Message says in a sentence what happens, or the result.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

@@ -57,7 +57,7 @@ type Daemon struct {
 	Status DaemonStatus `json:"status,omitempty"`
 }
 
-// WantedState is how far a daemon shall be brought.
+// WantedState is the state that is wanted of a daemon.
 // +kubebuilder:validation:Enum=Prepared;Running;Stopped;Watched
 type WantedState string
 
@@ -185,7 +185,7 @@ type DaemonDevice struct {
 	KeySecret string `json:"keySecret,omitempty"`
 }
 
-// DaemonState is where a daemon is on its way.
+// DaemonState is how far a daemon has come.
 // +kubebuilder:validation:Enum=Pending;Preparing;Prepared;Running;BackOff;Stopping;Stopped;Failed
 type DaemonState string
 
@@ -205,11 +205,11 @@ const (
 
 // DaemonStatus is what the agent of the daemon's host reports. It alone writes all fields but Service and Conditions.
 type DaemonStatus struct {
-	// ObservedGeneration is the generation of the spec that State speaks of. Its writer is the agent.
+	// ObservedGeneration is the generation of the spec that State belongs to. Its writer is the agent.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// State is where the daemon is on its way to the wanted state. Its writer is the agent.
+	// State is how far the daemon has come to its wanted state. Its writer is the agent.
 	State DaemonState `json:"state,omitempty"`
-	// Message says in a sentence what is going on or wrong. Its writer is the agent.
+	// Message says in a sentence what happens or is wrong. Its writer is the agent.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^([^\p{C}\p{Zl}\p{Zp}]|[\n\t])*$`
 	Message string `json:"message,omitempty"`
@@ -217,17 +217,17 @@ type DaemonStatus struct {
 	PID int32 `json:"pid,omitempty"`
 	// Started is when the process was started. Its writer is the agent.
 	Started *metav1.MicroTime `json:"started,omitempty"`
-	// Restarts counts how often the process ended without being told to. Its writer is the agent.
+	// Restarts counts how often the process ended without a request. Its writer is the agent.
 	Restarts int32 `json:"restarts,omitempty"`
-	// LastExit is how the process ended the last time. Its writer is the agent.
+	// LastExit is how the process ended last. Its writer is the agent.
 	LastExit *DaemonExit `json:"lastExit,omitempty"`
-	// Ends are when the process ended of itself in the last minutes, the newest last. Their writer is the agent.
+	// Ends are when the process ended by itself in the last minutes, the newest last. Their writer is the agent.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Ends []metav1.MicroTime `json:"ends,omitempty"`
-	// Service is what else than serving the storage system says of a daemon whose process runs. Its writer is the leader.
+	// Service says why a daemon does not serve although its process runs, as the storage system reports it. Its writer is the leader.
 	Service *DaemonService `json:"service,omitempty"`
-	// Version is the release of the program, as it tells itself. Its writer is the agent.
+	// Version is the release of the program, as the program reports it. Its writer is the agent.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 	Version string `json:"version,omitempty"`

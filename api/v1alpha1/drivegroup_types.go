@@ -7,7 +7,7 @@ import (
 
 // DriveGroup says by their properties which disks of which hosts become OSDs of a Ceph cluster. Which ones those are
 // is recorded in its status when the group is declared and whenever its selection changes; a disk that comes later and
-// matches is told of, and taken only when the group says so. A disk that was taken stays, until spec.exclude names it.
+// matches is reported, and taken only when the group says so. A disk that was taken stays, until spec.exclude names it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -133,7 +133,7 @@ type DriveGroupSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.size) || has(self.match) && self.match == 'Ceph' || self.size.size() > 0 && self.size != ':' && self.size.split(':').size() <= 2 && self.size.split(':').all(s, s.size() == 0 || isQuantity(s))",message="size must be such as 1T:2T, 1T:, :2T or 4T"
 // +kubebuilder:validation:XValidation:rule="!has(self.size) || !has(self.match) || self.match != 'Ceph' || self.size.matches('^([0-9]+[KMGT]B?:([0-9]+[KMGT]B?)?|:[0-9]+[KMGT]B?|[0-9]+[.]?[0-9]*[KMGT]B?)$')",message="with match Ceph size must be such as 10GB:40GB, 10GB:, :40GB or 3.64TB, with the units K, M, G or T"
 // +kubebuilder:validation:XValidation:rule="!has(self.match) || self.match != 'Ceph' || [has(self.paths), has(self.all) && self.all, has(self.model) || has(self.vendor) || has(self.size) || has(self.rotational)].filter(x, x).size() <= 1",message="with match Ceph all and paths stand alone: remove the other fields"
-// +kubebuilder:validation:XValidation:rule="!has(self.limit) && !has(self.match) || has(self.all) || has(self.paths) || has(self.model) || has(self.vendor) || has(self.size) || has(self.rotational)",message="limit or match alone selects nothing: add 'all: true', or what the disks are like"
+// +kubebuilder:validation:XValidation:rule="!has(self.limit) && !has(self.match) || has(self.all) || has(self.paths) || has(self.model) || has(self.vendor) || has(self.size) || has(self.rotational)",message="limit or match alone selects nothing: add 'all: true' or a property of the disks"
 type DriveFilter struct {
 	// All matches all disks.
 	// +optional
@@ -217,7 +217,7 @@ type DriveGroupStatus struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=4096
 	Devices []GroupDevice `json:"devices,omitempty"`
-	// Candidates are disks that match and were not taken, for want of a word that they may be; the first of them.
+	// Candidates are disks that match and were not taken, because spec.take does not name them; the first of them.
 	// +optional
 	// +listType=map
 	// +listMapKey=host

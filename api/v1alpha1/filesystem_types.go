@@ -167,7 +167,7 @@ type FilesystemStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	Pools []FilesystemPoolStatus `json:"pools,omitempty"`
-	// LostSubvolumeGroups are those that were made, and that somebody removed without Holdfast.
+	// LostSubvolumeGroups are those that Holdfast made and that were removed outside Holdfast.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64

@@ -41,8 +41,8 @@ type Host struct {
 
 // HostSpec is what the administrator wants of the machine.
 type HostSpec struct {
-	// Mode says what storage systems may do with the host. Every storage system is told before a daemon is stopped. The
-	// Actions host.enter-maintenance, host.exit-maintenance, host.drain and host.remove look first whether it can be done, set
+	// Mode says what storage systems may do with the host. Every storage system is prepared before a daemon is stopped. The
+	// Actions host.enter-maintenance, host.exit-maintenance, host.drain and host.remove check first whether it is possible, set
 	// it, and wait until it is so.
 	// +optional
 	// +kubebuilder:default=Active
@@ -75,13 +75,13 @@ func (h *Host) ModeOf() HostMode {
 	return h.Spec.Mode
 }
 
-// AgentHeard says whether the host's agent is heard. Before anybody has judged it, it counts as heard.
+// AgentHeard says whether the host's agent is connected. Before the leader's first check it counts as connected.
 func (h *Host) AgentHeard() bool {
 	_, silent := h.SilentSince()
 	return !silent
 }
 
-// SilentSince says since when the host's agent is not heard; ok is false while it is.
+// SilentSince says since when the host's agent is disconnected; ok is false while it is connected.
 func (h *Host) SilentSince() (since time.Time, ok bool) {
 	c := meta.FindStatusCondition(h.Status.Conditions, HostAgentConnected)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -113,15 +113,15 @@ func LocationLabels() []string {
 	return []string{LabelChassis, LabelRack, LabelRow, LabelDatacenter, LabelZone, LabelRegion}
 }
 
-// HostAgentReturned is the message of HostAgentConnected while the agent is heard and was silent before. It is no
-// reason, because tables show that, and a host that is heard is Connected there, whatever was before.
-const HostAgentReturned = "heard again after a silence"
+// HostAgentReturned is the message of HostAgentConnected while the agent is connected and was
+// disconnected before. It is not a reason, because tables show the reason.
+const HostAgentReturned = "reconnected after it was disconnected"
 
-// ReturnedSince says since when the agent is heard that was silent before; ok is false while it is
-// silent, or never was.
+// ReturnedSince says since when the agent is connected again; ok is false while it is disconnected,
+// or if it always was connected. A message of True is HostAgentReturned of some version.
 func (h *Host) ReturnedSince() (since time.Time, ok bool) {
 	c := meta.FindStatusCondition(h.Status.Conditions, HostAgentConnected)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Message != HostAgentReturned {
+	if c == nil || c.Status != metav1.ConditionTrue || c.Message == "" {
 		return time.Time{}, false
 	}
 	return c.LastTransitionTime.Time, true
@@ -130,12 +130,12 @@ func (h *Host) ReturnedSince() (since time.Time, ok bool) {
 // Conditions of a Host.
 const (
 	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the
-	// storage on the host, which may well be fine while the agent is silent.
+	// storage on the host, which may serve while the agent is disconnected.
 	HostAgentConnected = "AgentConnected"
 	// HostNodeReady says what Kubernetes knows of the node that the host is. Only a host in Kubernetes has it.
 	HostNodeReady = "NodeReady"
 	// HostAgentPod says what Kubernetes knows of the agent's pod. Only a host in Kubernetes has it,
-	// while its agent is silent.
+	// while its agent is disconnected.
 	HostAgentPod = "AgentPod"
 	// HostEncryption says whether devices of the host can be encrypted, and if not, why.
 	HostEncryption = "DeviceEncryption"
@@ -159,7 +159,7 @@ func (h *Host) Twins() (text string, ok bool) {
 
 // HostStatus is what the agent reports of its machine.
 type HostStatus struct {
-	// ObservedGeneration is the generation of the spec that the condition Ready speaks of. The leader writes it.
+	// ObservedGeneration is the generation of the spec that the condition Ready belongs to. The leader writes it.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Addresses are the machine's own unicast addresses, the one that clusters use first.
@@ -252,7 +252,7 @@ type Release string
 // Release is the version of a program or a storage system on the host; empty where there is none.
 func (s *HostStatus) Release(program string) string { return string(s.Packages[program]) }
 
-// ForeignDaemon is a process of a storage system that somebody else than Holdfast runs, as /proc shows it.
+// ForeignDaemon is a process of a storage system that Holdfast did not start, as /proc shows it.
 type ForeignDaemon struct {
 	// Type is the program: ceph-mon, ceph-osd …
 	// +kubebuilder:validation:MaxLength=63

@@ -123,7 +123,7 @@ type ObjectStoreStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	Pools []ObjectStorePoolStatus `json:"pools,omitempty"`
-	// CertificateExpires is when the certificate that is to be shown ends.
+	// CertificateExpires is when the certificate in the Secret ends.
 	// +optional
 	CertificateExpires *metav1.Time `json:"certificateExpires,omitempty"`
 	// Used is what the objects take, to two digits, and Available how much more there is room for.

@@ -33,7 +33,7 @@ type PlanSpec struct {
 	// +optional
 	// +kubebuilder:default=Apply
 	Operation PlanOperation `json:"operation,omitempty"`
-	// Conflicts says what becomes of fields that somebody else has applied.
+	// Conflicts says what becomes of fields that another user has applied.
 	// +optional
 	// +kubebuilder:default=Refuse
 	Conflicts PlanConflicts `json:"conflicts,omitempty"`
@@ -72,7 +72,7 @@ const (
 	PlanDelete PlanOperation = "Delete"
 )
 
-// PlanConflicts says what becomes of fields that somebody else has applied.
+// PlanConflicts says what becomes of fields that another user has applied.
 // +kubebuilder:validation:Enum=Refuse;Take
 type PlanConflicts string
 
@@ -112,7 +112,7 @@ type PlanBasis struct {
 
 // PlanChange is one thing that will happen.
 type PlanChange struct {
-	// Step numbers what follows each other in the cluster. What has the same step goes on at one time; the objects themselves
+	// Step numbers what follows each other in the cluster. Changes of one step happen at one time; the objects themselves
 	// are step 0.
 	// +optional
 	Step int32 `json:"step,omitempty"`
@@ -141,7 +141,7 @@ type Risk string
 // The risks, from the lowest to the highest.
 const (
 	RiskNone Risk = "None"
-	// RiskRestart: a daemon is restarted; service goes on.
+	// RiskRestart: a daemon is restarted; the service continues.
 	RiskRestart Risk = "Restart"
 	// RiskRedundancy: there are fewer copies, mons or standbys for a while.
 	RiskRedundancy Risk = "Redundancy"
@@ -155,11 +155,11 @@ type PlanState string
 
 // The states of a plan.
 const (
-	// PlanProposed: the leader has answered, and nobody has applied the plan.
+	// PlanProposed: the leader has answered, and the plan is not applied.
 	PlanProposed PlanState = "Proposed"
 	// PlanFailed: the leader could not plan; the message has the cause.
 	PlanFailed PlanState = "Failed"
-	// PlanApplying: its objects are being written. If that was cut off, applying it again goes on with it.
+	// PlanApplying: its objects are being written. If that was cut off, applying it again continues.
 	PlanApplying PlanState = "Applying"
 	PlanApplied  PlanState = "Applied"
 	// PlanStale: the world moved, so it can never be applied.

@@ -57,7 +57,7 @@ type PoolSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.-]+$`
 	DeviceClass string `json:"deviceClass,omitempty"`
-	// Application is what the pool is for, which Ceph wants to be told: rbd, cephfs, rgw, or a word of your own.
+	// Application is what the pool is for, which Ceph needs to know: rbd, cephfs, rgw, or a word of your own.
 	// +optional
 	// +kubebuilder:default=rbd
 	// +kubebuilder:validation:MinLength=1

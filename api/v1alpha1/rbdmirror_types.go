@@ -35,7 +35,7 @@ type RBDMirrorSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 	// Placement says on which hosts the daemons run and how many, one without a count. Each has a host of its own; with several, another one
-	// goes on when one is lost.
+	// takes over when one is lost.
 	// +optional
 	Placement Placement `json:"placement,omitempty"`
 	// Pools are the pools with images that are mirrored. One that is taken out keeps its mirroring in Ceph as it is.

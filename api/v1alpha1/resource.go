@@ -111,7 +111,7 @@ const (
 
 // ResourceStatus is what the engine knows of a resource of any kind.
 type ResourceStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// ObservedGeneration is the generation of the spec that the status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
@@ -119,7 +119,7 @@ type ResourceStatus struct {
 	// Served is true once clients could use the resource, whatever its state is later.
 	// +optional
 	Served bool `json:"served,omitempty"`
-	// Message says in a sentence what goes on or is wrong.
+	// Message says in a sentence what happens or is wrong.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

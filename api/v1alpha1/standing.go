@@ -5,7 +5,7 @@ package v1alpha1
 const (
 	// ConditionReady is True while the object is as its newest spec declares it, and serves.
 	ConditionReady = "Ready"
-	// ConditionReconciling is True while somebody works on that, or waits for something that comes by itself. Otherwise it is absent.
+	// ConditionReconciling is True while Holdfast works on that, or waits for something that comes by itself. Otherwise it is absent.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is True while a user has to act. Otherwise it is absent.
 	ConditionStalled = "Stalled"

@@ -167,7 +167,7 @@ type CephSpec struct {
 // CephOrchSpec is about the orchestrator interface of ceph-mgr ('ceph orch').
 type CephOrchSpec struct {
 	// State is Enabled where Holdfast is the back end of 'ceph orch'. A cluster that is made so has it from its birth;
-	// in an existing one each manager is started again once. A back end that somebody else chose is left alone.
+	// in an existing one each manager is started again once. A back end that a user chose is left alone.
 	// +optional
 	// +kubebuilder:default=Enabled
 	State CephOrchState `json:"state,omitempty"`
@@ -176,13 +176,13 @@ type CephOrchSpec struct {
 	// +optional
 	// +kubebuilder:default=Report
 	NewDevices NewDevicePolicy `json:"newDevices,omitempty"`
-	// Conflicts says what becomes of a call of 'ceph orch' that changes a field that somebody else applied.
+	// Conflicts says what becomes of a call of 'ceph orch' that changes a field that another user applied.
 	// +optional
 	// +kubebuilder:default=Refuse
 	Conflicts CephOrchConflicts `json:"conflicts,omitempty"`
 }
 
-// CephOrchConflicts says what becomes of a call that changes what somebody else applied.
+// CephOrchConflicts says what becomes of a call that changes what another user applied.
 // +kubebuilder:validation:Enum=Refuse;Take
 type CephOrchConflicts string
 
@@ -367,20 +367,20 @@ const (
 
 // StorageClusterStatus is what the leader says of its work on the cluster. It is the only writer of each field.
 type StorageClusterStatus struct {
-	// ObservedGeneration is the generation of the spec that the last orchestration worked on. Its end writes it.
+	// ObservedGeneration is the generation of the spec that the last orchestration worked on. The run writes it.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// NextOrchestration is when the cluster is orchestrated next, if nothing changes. The leader's schedule writes it.
+	// NextOrchestration is when the cluster is orchestrated next, if nothing changes. The leader's scheduler writes it.
 	// +optional
 	NextOrchestration *metav1.Time `json:"nextOrchestration,omitempty"`
-	// OrchestratedRequest is the annotation holdfast.io/orchestrate-requested of the last run. The run's end writes it.
+	// OrchestratedRequest is the annotation holdfast.io/orchestrate-requested of the last run. The run writes it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	OrchestratedRequest string `json:"orchestratedRequest,omitempty"`
-	// Report is what the last orchestration that differed from the one before did and decided. Its end writes it.
+	// Report is what the last orchestration that differed from the one before did and decided. The run writes it.
 	// +optional
 	Report *OrchestrationReport `json:"report,omitempty"`
-	// Conditions are written by each orchestration, and by the leader's schedule while the cluster is paused.
+	// Conditions are written by each run, and by the leader's scheduler while the cluster is paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -398,7 +398,7 @@ const (
 	OutcomeUnchanged OrchestrationOutcome = "Unchanged"
 	// OutcomeChanged: the run changed something.
 	OutcomeChanged OrchestrationOutcome = "Changed"
-	// OutcomeWaiting: the run changed nothing and something is still on its way.
+	// OutcomeWaiting: the run changed nothing and waits for something.
 	OutcomeWaiting OrchestrationOutcome = "Waiting"
 	// OutcomeRefused: the spec cannot be carried out; nothing was touched.
 	OutcomeRefused OrchestrationOutcome = "Refused"

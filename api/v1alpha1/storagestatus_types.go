@@ -70,7 +70,7 @@ type StorageStatusStatus struct {
 	Nodes int32 `json:"nodes,omitempty"`
 	// NodesDown is the number of storageNodes none of whose daemons run, by their own agents' reports.
 	NodesDown int32 `json:"nodesDown,omitempty"`
-	// AgentsDown is the number of hosts of the cluster whose agent is silent. Their storage may well be fine.
+	// AgentsDown is the number of hosts of the cluster whose agent is disconnected. Their storage may serve.
 	AgentsDown int32 `json:"agentsDown,omitempty"`
 	// Daemons counts the cluster's daemons by type and version.
 	// +listType=atomic
@@ -173,9 +173,9 @@ type OutsideChange struct {
 // DaemonCount counts the daemons of one type and version.
 type DaemonCount struct {
 	Type string `json:"type"`
-	// Version is the release as the program tells it; empty while it is not known.
+	// Version is the release as the program reports it; empty while it is not known.
 	Version string `json:"version,omitempty"`
-	// Wanted is how many there shall be, Running how many run.
+	// Wanted is how many are wanted, Running how many run.
 	Wanted  int32 `json:"wanted"`
 	Running int32 `json:"running,omitempty"`
 }
@@ -198,7 +198,7 @@ type CephStatus struct {
 	// PGs counts the placement groups, PGsClean those that are active+clean.
 	PGs      int32 `json:"pgs,omitempty"`
 	PGsClean int32 `json:"pgsClean,omitempty"`
-	// Muted are the codes of Ceph's health checks that an administrator has muted ('ceph health mute'); nothing is told of them.
+	// Muted are the codes of Ceph's health checks that an administrator has muted ('ceph health mute'); they make no events.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Muted []string `json:"muted,omitempty"`

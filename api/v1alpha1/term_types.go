@@ -9,7 +9,7 @@ const TermName = "leader"
 
 // Term names the operator that leads in a Kubernetes cluster. An admission policy compares the
 // token that each write of an operator carries with it, so that an operator that was replaced
-// writes nothing. There is one, holdfast-system/leader; nobody but the operator writes it.
+// writes nothing. There is one, holdfast-system/leader; only the operator writes it.
 // Holdfast's own servers have none: etcd compares the token there.
 //
 // +kubebuilder:object:root=true

@@ -106,7 +106,7 @@ type VolumeArbiter struct{}
 type VolumeDistribute struct{}
 
 // VolumeDisperse cuts data into Data fragments and adds Redundancy ones, as many as may be lost.
-// +kubebuilder:validation:XValidation:rule="self.redundancy < self.data",message="redundancy must be less than data: with as many lost fragments as are left nobody could tell which are right"
+// +kubebuilder:validation:XValidation:rule="self.redundancy < self.data",message="redundancy must be less than data: with as many lost fragments as are left, the right ones cannot be told apart"
 type VolumeDisperse struct {
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=16
@@ -225,7 +225,7 @@ type VolumeBrick struct {
 	// Online says that it serves.
 	// +optional
 	Online bool `json:"online,omitempty"`
-	// Message says in a sentence why it does not, or what goes on with it.
+	// Message says in a sentence why it does not, or what happens to it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`

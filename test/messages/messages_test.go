@@ -24,12 +24,11 @@ var readers = map[string]string{
 	"driver/ceph/failure.go failure":       "Ceph has words alone for why it refuses a command",
 	"propose/plans/conflicts.go ManagerIn": "the API server names the manager of a field in words alone",
 	// Ours, which go.
-	"agent/beat.go noticeClock":                "the message tells by how much the clock differs, and is reported when that changes",
-	"agent/reports.go take":                    "a problem of the report is taken back, and no other one",
-	"api/v1alpha1/host_types.go ReturnedSince": "the message of AgentConnected says that the agent was disconnected before",
-	"driver/gluster/grow.go rebalance":         "the condition Balanced keeps the id of a task in its message",
-	"driver/gluster/lost.go noteLost":          "the condition BricksLost keeps the names of bricks in its message",
-	"driver/gluster/restart.go mayRestart":     "the condition BricksStarted keeps the names of bricks in its message",
+	"agent/beat.go noticeClock":            "the message tells by how much the clock differs, and is reported when that changes",
+	"agent/reports.go take":                "a problem of the report is taken back, and no other one",
+	"driver/gluster/grow.go rebalance":     "the condition Balanced keeps the id of a task in its message",
+	"driver/gluster/lost.go noteLost":      "the condition BricksLost keeps the names of bricks in its message",
+	"driver/gluster/restart.go mayRestart": "the condition BricksStarted keeps the names of bricks in its message",
 }
 
 // comparing are functions that look into a text.
