@@ -12,7 +12,10 @@
 //   - Commands (verbs.go and *verbs.go) are rows of one table: how a verb is performed, what it does
 //     to an Observation (foresee.go), and its risk. So a shown plan and the real one cannot differ.
 //   - Status (status.go, health*.go) makes the StorageStatus and the next step of each health check.
-//   - Actions: adopt*.go and handover*.go take over a running cluster, recover*.go a lost quorum.
+//   - Actions: adopt*.go and handover*.go take over a running cluster, recover*.go a lost quorum;
+//     package daemonaction stops, starts and restarts daemons.
+//   - Rooms below decide from facts alone, and the planner writes what they decide: drift (changes by
+//     hand), location and crushmap (CRUSH), serves and writes (why nothing is served), orch, health.
 //
 // How a cluster comes up: one plan makes all keys, starts the mons and mgrs, and has the OSDs
 // prepared; nothing waits for anything else on its host. The mons find the keys of all mgrs in the
