@@ -115,7 +115,7 @@ func (x *actions) clear() {
 // remove removes a file. One that stays does no harm, and is removed at the next start.
 func (x *actions) remove(path string) {
 	if err := atomicfile.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		x.agent.log.Warn("what was remembered of an action could not be removed", "path", path, "error", err)
+		x.agent.log.Warn("cannot remove the record of an action", "path", path, "error", err)
 	}
 }
 

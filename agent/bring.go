@@ -197,7 +197,7 @@ func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (place *service.Lo
 	if err != nil {
 		return nil, false, a.fail(ctx, d, err)
 	}
-	done := a.announce(ctx, d, api.DaemonPreparing, "files and data are made ready")
+	done := a.announce(ctx, d, api.DaemonPreparing, "the agent prepares files and data")
 	defer done()
 	if err := t.initialize(ctx, a.Name); err != nil {
 		done()

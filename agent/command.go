@@ -40,7 +40,7 @@ func (c *command) target(a *api.Action) (*api.Daemon, service.Performer, error) 
 	d, known := c.work.daemons.get(types.NamespacedName{Namespace: cmd.Namespace, Name: cmd.Daemon})
 	switch {
 	case !known:
-		return nil, nil, waitFor("the server to tell which daemons this host has")
+		return nil, nil, waitFor("the server to send the list of daemons of this host")
 	case d == nil:
 		return nil, nil, fmt.Errorf("%w: daemon %s does not exist on host %s", action.ErrRefused, cmd.Daemon, c.Name)
 	case c.types[d.Spec.Type] == nil:

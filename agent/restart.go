@@ -37,11 +37,12 @@ func (r *restart) target(a *api.Action) (types.NamespacedName, error) {
 	name, ok := strings.CutPrefix(a.Spec.Target, "daemon/")
 	key := types.NamespacedName{Namespace: a.Namespace, Name: name}
 	if !ok {
-		return key, fmt.Errorf("%w: the target %q is no daemon: it has to be daemon/NAME", action.ErrRefused, a.Spec.Target)
+		return key, fmt.Errorf("%w: the target %q is not a daemon: it must be daemon/NAME", action.ErrRefused,
+			a.Spec.Target)
 	}
 	switch d, known := r.work.daemons.get(key); {
 	case !known:
-		return key, waitFor("the server to tell which daemons this host has")
+		return key, waitFor("the server to send the list of daemons of this host")
 	case d == nil:
 		return key, fmt.Errorf("%w: daemon %s does not exist on host %s", action.ErrRefused, name, r.Name)
 	case d.DeletionTimestamp != nil:

@@ -67,8 +67,8 @@ func TestAction_impossibleTimes(t *testing.T) {
 	b := newBench(t)
 	b.addHost("node1", metav1.ConditionTrue)
 	for times, want := range map[string]string{
-		"timeout: -5m": "spec.timeout: -5m is less than nothing", "expiresAfter: -1h": "spec.expiresAfter: -1h is less than nothing",
-		"timeout: 99999999999h": `spec.timeout: "99999999999h" is no length of time`,
+		"timeout: -5m": "spec.timeout: -5m is negative", "expiresAfter: -1h": "spec.expiresAfter: -1h is negative",
+		"timeout: 99999999999h": `spec.timeout: "99999999999h" is not a valid duration`,
 	} {
 		b.expectInput("apiVersion: holdfast.io/v1alpha1\nkind: Action\nmetadata: {name: a, namespace: default}\nspec: {kind: host.drain, target: host/node1, host: node1, "+times+"}\n",
 			"apply -f -", exitRefused, want)

@@ -49,7 +49,7 @@ manifests in deploy/kubernetes hold its rights and the policies that it needs. S
 	f.StringVar(&c.Listen, "listen", ":8081",
 		"the address that serves health, metrics and figures of clusters, without authentication; empty: none")
 	f.BoolVar(&c.Unfenced, "unfenced", false,
-		"lead also where the admission policies are missing that refuse writes of a replaced operator")
+		"lead although the admission policies, which refuse writes of a replaced operator, are missing")
 	return cmd
 }
 

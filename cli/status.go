@@ -21,9 +21,9 @@ func newStatus(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [CLUSTER]",
 		Short: "Show the state of clusters, what they wait for, and why",
-		Long: `Shows the state of clusters: what is used, what clients do, what is left to recover and for how long,
-and daemons, what is broken first. The leader asks the storage system when you ask; if it does not
-answer, the figures are those of the StorageStatus.`,
+		Long: `Shows the state of clusters: capacity, client IO, recovery with the time that it needs, and daemons,
+broken ones first. The leader reads the figures from the storage system at this moment. If the storage
+system does not answer, they are those of the StorageStatus.`,
 		Example: "  holdfast status ceph --watch\n  holdfast status -o yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

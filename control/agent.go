@@ -123,8 +123,8 @@ func (c *AgentConfig) join(ctx context.Context, d dataDir) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	if c.JoinToken == "" {
-		return fmt.Errorf("the data directory %s holds no identity: join a control plane with --join TOKEN, "+
-			"where 'holdfast token create' on one of its servers makes the token", d)
+		return fmt.Errorf("the data directory %s holds no identity: run 'holdfast token create' on a server, and "+
+			"start this agent with --join TOKEN", d)
 	}
 	token, err := join.Parse(c.JoinToken)
 	if err != nil {

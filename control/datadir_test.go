@@ -23,7 +23,7 @@ func TestStart_refusals(t *testing.T) {
 		set  func(c *control.Config)
 		want string
 	}{
-		{"empty directory", func(*control.Config) {}, "holds no server: make a new control plane with --init, or join one with --join"},
+		{"empty directory", func(*control.Config) {}, "holds no server: make a new control plane with --init; or run 'holdfast token create"},
 		{"init and join", func(c *control.Config) { c.Init, c.JoinToken = true, "x" }, "choose one of them"},
 		{"directory in use", func(c *control.Config) { c.DataDir = running.DataDir }, "(pid " + strconv.Itoa(os.Getpid()) + ") runs on the data directory"},
 		{"bad name", func(c *control.Config) { c.Init, c.Name = true, "A_b" }, `the name "A_b" cannot be used`},
@@ -107,7 +107,7 @@ func TestStart_again(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = control.Start(timeout(t), control.Config{DataDir: c.DataDir, Log: c.Log})
-	wantError(t, err, "etcd is gone: it is not started, because without its data it would stop the daemons of all hosts")
+	wantError(t, err, "etcd is missing, and without it the server would stop the daemons of all hosts")
 }
 
 // TestStart_interruptedInit: what an interrupted init made is used by the next one.

@@ -108,12 +108,12 @@ func TestFence_stale(t *testing.T) {
 			}
 		}
 	}
-	refused("nobody leads", "nobody has it")
+	refused("nobody leads", "no server has it")
 	f.set(a)
 	f.set(b)
 	refused("another leads", "b_2 has it")
 	f.set(fence.Token{Name: a.Name})
-	refused("the other gave it up", "nobody has it")
+	refused("the other gave it up", "no server has it")
 	f.set(a)
 	for _, name := range []string{"create", "update", "patch", "status", "delete"} {
 		if err := writes[name](t.Context()); err != nil {

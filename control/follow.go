@@ -107,7 +107,7 @@ func (id *identity) adoptSecret(secret *corev1.Secret) error {
 		return err
 	}
 	if err := id.adopt(state, time.Now()); err != nil {
-		return fmt.Errorf("while going on to the phase %s: %w", state.Phase, err)
+		return fmt.Errorf("while beginning the phase %s: %w", state.Phase, err)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (s *Server) noteBelief(hosts *join.Hosts) func(ctx context.Context, host st
 			err = hosts.Annotate(ctx, host, rotation.Annotation, string(text))
 		}
 		if err != nil {
-			s.log.Warn("what a host says of its authorities could not be noted; it is asked again", "host", host, "error", err)
+			s.log.Warn("cannot record which authorities a host trusts; retrying", "host", host, "error", err)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (s *Server) noteStandby(ctx context.Context, name string, b *pki.Belief) ma
 		err = tell(ctx, s.quorum.client, name, string(text))
 	}
 	if err != nil {
-		s.log.Warn("what a standby says of its authorities could not be noted; it asks again", "server", name, "error", err)
+		s.log.Warn("cannot record which authorities a standby trusts; it retries", "server", name, "error", err)
 	}
 	return secret.Data
 }

@@ -125,7 +125,7 @@ func TestKeep_certificate(t *testing.T) {
 	s.Data = map[string][]byte{"tls.crt": []byte("old"), "tls.key": []byte("old")}
 	b.must(b.leads.Create(t.Context(), s))
 	b.refused("renewed", b.patched(s, func(s *corev1.Secret) { s.Data["tls.crt"], s.Data["tls.key"] = []byte("new"), []byte("new") }), "")
-	b.refused("taken away", b.person.Delete(t.Context(), s), "storagecluster a runs with")
+	b.refused("taken away", b.person.Delete(t.Context(), s), "daemons of storagecluster a use its keys")
 }
 
 // TestKeep_many: a request for many is refused for the one that it may not delete, by its name.
@@ -144,9 +144,9 @@ func TestKeep_hosts(t *testing.T) {
 		server, silent bool
 		words          string
 	}{
-		{"keep-daemons", false, true, "it has daemons (1), a-mon-a among them: 'holdfast host remove keep-daemons --gone'"},
+		{"keep-daemons", false, true, "it has daemons (1, such as a-mon-a): run 'holdfast host remove keep-daemons --gone'"},
 		{"keep-server", true, true, "'holdfast host remove keep-server --gone'"},
-		{"keep-heard", false, false, "its agent is connected, and would lose access at once: 'holdfast host remove keep-heard' "},
+		{"keep-heard", false, false, "its agent is connected, and would lose access at once: run 'holdfast host remove keep-heard'"},
 		{"keep-silent", false, true, ""},
 	} {
 		h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: test.name, Labels: map[string]string{api.LabelHostname: test.name}}}
@@ -175,7 +175,7 @@ func TestKeep_daemons(t *testing.T) {
 		b.refused(name, b.person.Delete(t.Context(), d, client.DryRunAll), words)
 	}
 	refused("active", "'holdfast daemon restart a-mon-a'")
-	refused("active", "where Holdfast itself says to delete it, set spec.mode of the cluster to Observed before")
+	refused("active", "If a message of Holdfast says to delete it, set spec.mode of the cluster to Observed before")
 	b.mode(api.ClusterObserved)
 	refused("observed", "")
 	b.mode(api.ClusterPaused)
@@ -200,12 +200,12 @@ func TestKeep_daemonSpec(t *testing.T) {
 		return by.Patch(t.Context(), d.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(what)))
 	}
 	const stop = `{"spec":{"state":"Stopped"}}`
-	b.refused("stopped", patch(b.person, stop), "'holdfast host maintenance enter h1' stops what is on its host")
+	b.refused("stopped", patch(b.person, stop), "to stop all daemons of its host, 'holdfast host maintenance enter h1'")
 	b.refused("labelled", patch(b.person, `{"metadata":{"labels":{"mine":"1"}}}`), "")
 	b.refused("the same", patch(b.person, `{"spec":{"host":"h1"}}`), "")
 	const note = `{"metadata":{"annotations":{"memory.holdfast.io/monNewest":"c"}}}`
 	const forget = `{"metadata":{"annotations":{"memory.holdfast.io/monNewest":null}}}`
-	b.refused("noted", patch(b.person, note), "the leader alone writes the annotation memory.holdfast.io/monNewest")
+	b.refused("noted", patch(b.person, note), "only the leader writes the annotation memory.holdfast.io/monNewest")
 	b.must(patch(b.leads, note))
 	b.refused("forgotten", patch(b.person, forget), "set spec.mode of storagecluster a to Observed first")
 	b.refused("asked to start", patch(b.person, `{"metadata":{"annotations":{"holdfast.io/start-requested":"now"}}}`), "")

@@ -154,7 +154,7 @@ func (s seatStory) loseUnfilled() (kept []string) {
 	stop := s.keep(s.t)
 	s.wantStandby()
 	if err != nil {
-		wantError(s.t, err, "never got the data: restore a backup")
+		wantError(s.t, err, "never received the data: restore a backup")
 		s.wantRemoved(kept)
 	} else {
 		s.t.Log("it got the data in the moment before it died")
@@ -202,7 +202,7 @@ func (s seatStory) losePromoted() {
 	stop := immortal.keep(s.t)
 	eventually(s.t, func() error {
 		if _, err := os.Stat(filepath.Join(s.Config.DataDir, "etcd")); err == nil {
-			return errors.New("the data of the lost seat is in its place")
+			return errors.New("the data of the former member is in its place")
 		}
 		return nil
 	})

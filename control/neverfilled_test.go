@@ -23,7 +23,7 @@ func TestRestore_neverFilled(t *testing.T) {
 	}
 	emptyDatabase(t, dir)
 	_, err := restoreInto(t, config, "")
-	wantError(t, err, "was given a seat and never got the data: restore a backup")
+	wantError(t, err, "was to become a member of etcd, but never received the data: restore a backup")
 }
 
 // emptyDatabase makes a database in which nothing was ever written.

@@ -185,7 +185,7 @@ func TestRejoin_refused(t *testing.T) {
 	wantError(t, err, "holdfast token create --role server")
 	config.JoinToken = ""
 	_, err = control.Start(timeout(t), config)
-	wantError(t, err, "was joining again after its host was removed")
+	wantError(t, err, "did not finish joining again after its host was removed")
 	c.with(1, newToken(t, c.servers[0], join.RoleServer))
 	c.joined(0, 1)
 }

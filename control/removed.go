@@ -18,7 +18,8 @@ import (
 // removedDir holds the data of seats that were lost, below the data directory: one directory for each generation.
 const removedDir = "etcd.removed"
 
-// keepRemoved is of how many generations the data of a lost seat is kept. One is as large as a database, up to some GiB.
+// keepRemoved is of how many generations the data of a former member is kept. One is as large as a
+// database, up to some GiB.
 const keepRemoved = 3
 
 const generationPrefix = "generation-"
@@ -45,10 +46,10 @@ func (d dataDir) setAside(generation int64, log *slog.Logger) error {
 		return err
 	}
 	if err := d.moveDatabase(to); err != nil {
-		return fmt.Errorf("while moving the data of the lost seat aside: %w", err)
+		return fmt.Errorf("while moving the data of the former member aside: %w", err)
 	}
 	if err := atomicfile.RemoveAll(d.discarded()); err != nil {
-		return fmt.Errorf("while removing the data of the lost seat: %w", err)
+		return fmt.Errorf("while removing the data of the former member: %w", err)
 	}
 	return d.pruneRemoved()
 }
@@ -63,8 +64,9 @@ func (d dataDir) places(generation int64) []string {
 	return places
 }
 
-// placeOfLost chooses where the data of a lost seat is moved to: it takes the place of a copy that certainly has less, is discarded for one that
-// certainly has as much, and otherwise gets a place of its own.
+// placeOfLost chooses where the data of a former member is moved to: it takes the place of a copy
+// that certainly has less, is discarded for one that certainly has as much, and otherwise gets a
+// place of its own.
 func (d dataDir) placeOfLost(generation int64, log *slog.Logger) (string, error) {
 	its, unknown := etcd.ReadPosition(d.etcd())
 	readable := unknown == nil
@@ -87,8 +89,9 @@ func (d dataDir) placeOfLost(generation int64, log *slog.Logger) (string, error)
 	to := cmp.Or(less, free)
 	switch {
 	case to == "":
-		return "", fmt.Errorf("the data of the lost seat cannot be compared with any of the %d copies of its generation in %s, and none is removed for it: "+
-			"remove those in which nothing is missed: %w", keepUnread+1, d.file(removedDir), unknown)
+		return "", fmt.Errorf("the data of the former member cannot be compared with the %d copies of its "+
+			"generation in %s, so none is removed: remove the copies that you do not need: %w", keepUnread+1,
+			d.file(removedDir), unknown)
 	case unknown != nil:
 		log.Warn("cannot compare the copies of the data of a former member; all of them are kept", "moved to", to, "error", unknown)
 	}
@@ -116,7 +119,7 @@ func (d dataDir) moveDatabase(to string) error {
 func (d dataDir) pruneRemoved() error {
 	entries, err := os.ReadDir(d.file(removedDir))
 	if err != nil {
-		return fmt.Errorf("while looking for the data of lost seats: %w", err)
+		return fmt.Errorf("while looking for the data of former members: %w", err)
 	}
 	var generations []int64
 	for _, e := range entries {
@@ -131,7 +134,7 @@ func (d dataDir) pruneRemoved() error {
 	for _, g := range generations[:max(0, len(generations)-keepRemoved)] {
 		for _, old := range d.places(g) {
 			if err := atomicfile.RemoveAll(old); err != nil {
-				return fmt.Errorf("while removing the data of a lost seat: %w", err)
+				return fmt.Errorf("while removing the data of a former member: %w", err)
 			}
 		}
 	}

@@ -148,7 +148,8 @@ func (r *restore) prepare(ctx context.Context, work string) error {
 	}
 	r.done.Name, r.done.Address = r.settings.Name, r.settings.endpoint()
 	if r.File == "" && r.done.Revision <= 1 {
-		return fmt.Errorf("%w: the server %s was given a seat and never got the data: restore a backup, or choose a server that held it", ErrRefused, r.settings.Name)
+		return fmt.Errorf("%w: the server %s was to become a member of etcd, but never received the data: restore a "+
+			"backup, or choose a server that has the data", ErrRefused, r.settings.Name)
 	}
 	return etcd.Restore(database, token, config)
 }
@@ -184,8 +185,9 @@ func (r *restore) sameControlPlane(h *backup.Header) error {
 	known := func(cert *x509.Certificate) bool { return pki.Fingerprint(cert) == h.Authority }
 	if have := authority.Fingerprint(); !slices.ContainsFunc(trusted, known) {
 		return fmt.Errorf("%w: the backup %s is of another control plane (%.12s) than the data directory %s (%.12s): choose the right one; "+
-			"to replace that control plane by the backup's, say so with --replace. Or it was taken before the authority was replaced with 'holdfast ca rotate': "+
-			"then --replace takes it, and every host has to join again", ErrRefused, r.File, h.Authority, r.dir, have)
+			"to replace that control plane by the backup's, use --replace. If the backup is older than a 'holdfast "+
+			"ca rotate', --replace takes it, and every host must join again", ErrRefused, r.File, h.Authority, r.dir,
+			have)
 	}
 	return nil
 }

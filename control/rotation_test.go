@@ -141,7 +141,7 @@ func TestRotation(t *testing.T) {
 func restoreOld(t *testing.T, c, second control.Config, file, agentDir string) {
 	t.Helper()
 	_, err := restoreInto(t, c, file)
-	wantError(t, err, "it was taken before the authority was replaced with 'holdfast ca rotate': then --replace takes it")
+	wantError(t, err, "If the backup is older than a 'holdfast ca rotate', --replace takes it")
 	if _, err := control.Restore(timeout(t), control.RestoreConfig{Config: c, File: file, Replace: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -256,14 +256,17 @@ func (c *Config) check(d dataDir, stored *settings) error {
 	case stored != nil && stored.Restoring != "":
 		return fmt.Errorf("a restore into the data directory %s was cut off: run 'holdfast restore' again, as before", d)
 	case stored != nil && stored.Rejoining && c.JoinToken == "":
-		return fmt.Errorf("the server %s was joining again after its host was removed, and did not finish: start it with --join TOKEN once more, "+
-			"where 'holdfast token create --role server' on another server makes the token if the first one is of no use", stored.Name)
+		return fmt.Errorf("the server %s did not finish joining again after its host was removed: start it with "+
+			"--join TOKEN once more; if the token is refused, make another with 'holdfast token create --role "+
+			"server' on another server",
+			stored.Name)
 	case stored != nil && stored.Seat == seatHeld && d.lostDatabase() && !d.knowsOthers(stored):
-		return fmt.Errorf("the server %s ran before, and its database %s is gone: it is not started, because without its data it "+
-			"would stop the daemons of all hosts. It knows of no other server: restore a backup with 'holdfast restore FILE'", stored.Name, d.etcd())
+		return fmt.Errorf("cannot start the server %s: its database %s is missing, and without it the server would "+
+			"stop the daemons of all hosts; no other server is known: restore a backup with 'holdfast restore FILE'",
+			stored.Name, d.etcd())
 	case stored == nil && !c.Init && c.JoinToken == "":
-		return fmt.Errorf("the data directory %s holds no server: make a new control plane with --init, or join one with --join TOKEN, "+
-			"where 'holdfast token create --role server' on one of its servers makes the token", d)
+		return fmt.Errorf("the data directory %s holds no server: make a new control plane with --init; or run "+
+			"'holdfast token create --role server' on a server, and join its control plane with --join TOKEN", d)
 	}
 	return nil
 }

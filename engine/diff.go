@@ -91,7 +91,7 @@ func (d *differ) outside(before, after []api.OutsideChange) {
 	compare(before, after, object, func(was, is *api.OutsideChange) {
 		switch {
 		case is == nil:
-			d.add(AsSetAgain, was.Object, "%s differs no more from what Holdfast set", was.Object)
+			d.add(AsSetAgain, was.Object, "%s is as Holdfast set it again", was.Object)
 		case was == nil:
 			d.add(ChangedOutside, is.Object, "%s", is.Message)
 		}

@@ -26,8 +26,8 @@ func TestOutside(t *testing.T) {
 		"CHANGED_OUTSIDE flag/norecover: flag norecover is set", "CHANGED_OUTSIDE osd.1: auth import: key removed",
 	}
 	over := []string{
-		"AS_SET_AGAIN flag/norecover: flag/norecover differs no more from what Holdfast set",
-		"AS_SET_AGAIN osd.1: osd.1 differs no more from what Holdfast set",
+		"AS_SET_AGAIN flag/norecover: flag/norecover is as Holdfast set it again",
+		"AS_SET_AGAIN osd.1: osd.1 is as Holdfast set it again",
 	}
 	for _, tt := range []struct {
 		before, after *View

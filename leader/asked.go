@@ -27,7 +27,7 @@ type Asked struct {
 }
 
 // errOver is the answer of a server that leads no more.
-var errOver = errors.New("this server leads no more: the next leader takes over within seconds, so try again")
+var errOver = errors.New("this server does not lead any more: the next leader takes over within seconds, so try again")
 
 // asked answers with the drivers that orchestrate.
 func (c Config) asked(all map[api.StorageType]*engine.Orchestrator) *Asked {

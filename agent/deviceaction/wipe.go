@@ -123,7 +123,7 @@ func (w *wipe) free(
 func (w *wipe) unclaimed(disk []*api.Device) error {
 	all, known := w.Daemons()
 	if !known {
-		return errors.New("the server has not said yet which daemons this host has")
+		return errors.New("the server has not sent the list of daemons of this host yet")
 	}
 	return hostaction.ClaimedBy(all, disk)
 }

@@ -27,7 +27,7 @@ type Cause struct {
 // before, and a process that was killed by others did not write why.
 func Of(d *api.Daemon, reason string, at time.Time, log string) Cause {
 	if reason == "signal: killed" {
-		return Cause{api.ReasonKilled, "it was killed by somebody, or by the kernel for want of memory",
+		return Cause{api.ReasonKilled, "it was killed by a user, or by the kernel when memory ran out",
 			fill("look for 'Out of memory' in 'dmesg' on host {host}", d), ""}
 	}
 	written := lastRun(strings.Split(log, "\n"), at)

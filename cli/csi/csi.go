@@ -143,9 +143,9 @@ container, and else processes of this machine.`,
 	f.StringVar(&endpoint, "endpoint", filepath.Join(socketDir, "csi.sock"),
 		"the path of the socket, the same for the driver and the kubelet")
 	f.StringVar(&name, "node", "", "the name of this node in Kubernetes (default $NODE_NAME, or the host name)")
-	f.StringVar(&dir, "dir", "/var/lib/holdfast/csi", "the directory with what is kept of each volume")
+	f.StringVar(&dir, "dir", "/var/lib/holdfast/csi", "the directory with the records of volumes")
 	f.StringVar(&registration, "registration-dir", "/var/lib/kubelet/plugins_registry",
-		"where the kubelet looks for drivers; empty: nothing registers")
+		"the directory where the kubelet looks for drivers; empty: do not register")
 	return cmd
 }
 

@@ -33,7 +33,7 @@ func checkAPI(f *Facts) []Finding {
 			"replaced the authority, or "+
 			"it is of other servers; checking only this machine", newKubeconfig(f))
 	case apierrors.IsForbidden(f.Unreachable):
-		return finding(Fail, fmt.Sprintf("the API refuses to be read: %v; %s", f.Unreachable, checkedInstead(f)),
+		return finding(Fail, fmt.Sprintf("the API refuses the request: %v; %s", f.Unreachable, checkedInstead(f)),
 			"use --kubeconfig with the kubeconfig of a user who may read everything")
 	}
 	found := finding(Fail, fmt.Sprintf("the API cannot be reached: %v; %s", f.Unreachable, checkedInstead(f)), reachAgain(f))

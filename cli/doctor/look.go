@@ -246,7 +246,7 @@ func (s *Source) ask(ctx context.Context, server *Server, asHost bool) (d databa
 }
 
 // errRefused is why a server is not known to be ready that does not accept the certificate of who asks.
-var errRefused = errors.New("it runs, and refuses the certificate that it was asked with")
+var errRefused = errors.New("it runs, but refuses the certificate of this client")
 
 // noting dials, and notes whether the machine is there.
 func (s *Source) noting(reached *atomic.Bool) func(ctx context.Context, network, address string) (net.Conn, error) {

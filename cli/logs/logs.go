@@ -55,9 +55,9 @@ you pass it on, or use 'holdfast support-bundle', which takes them out.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return h.print(cmd.Context(), args[0], o) },
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.follow, "follow", "f", false, "print also what is written from now on")
-	f.IntVar(&o.tail, "tail", -1, "how many lines of the end to print; -1: all")
-	f.DurationVar(&o.since, "since", 0, "print only what is younger, such as 10m")
+	f.BoolVarP(&o.follow, "follow", "f", false, "also print new lines when they are written")
+	f.IntVar(&o.tail, "tail", -1, "how many of the last lines to print; -1: all")
+	f.DurationVar(&o.since, "since", 0, "print only lines that are younger than this, such as 10m")
 	return cmd
 }
 

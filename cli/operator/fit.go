@@ -60,7 +60,7 @@ func (o *operator) awaitFit(ctx context.Context) {
 		o.tell(ctx, err)
 		if said != err.Error() {
 			said = err.Error()
-			o.Log.Error("this operator cannot lead; it looks again and again whether it can", "error", err)
+			o.Log.Error("this operator cannot lead; checking again", "error", err)
 		}
 		select {
 		case <-ctx.Done():

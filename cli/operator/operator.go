@@ -186,7 +186,7 @@ func (o *operator) lead(ctx context.Context, token string) error {
 	c := o.Leader
 	c.Store, c.Plans, c.Name, c.Metrics, c.Log = s, s.Plans(), o.Name, o.metrics, o.Log.With("part", "engine")
 	if c.Actions, err = s.Actions(ctx); err != nil {
-		return fmt.Errorf("while starting to look after actions: %w", err)
+		return fmt.Errorf("while starting the processing of actions: %w", err)
 	}
 	c.Ready = o.asked.Store
 	defer o.asked.Store(nil)

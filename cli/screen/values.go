@@ -67,7 +67,7 @@ func Encode(v any, asYAML bool) string {
 		return words.JSON(string(data)) + "\n"
 	}
 	if data, err = words.JSONToYAML(data); err != nil {
-		panic(fmt.Sprintf("what was written as JSON is none: %v", err))
+		panic(fmt.Sprintf("the output is not valid JSON: %v", err))
 	}
 	return "---\n" + string(data)
 }

@@ -87,7 +87,7 @@ func TestExplain_names(t *testing.T) {
 		{"plan/p1", "Plan p1 is out of date, and cannot be applied: pool/web changed.", api.ReasonConflict,
 			"'holdfast plan -f FILE'"},
 		{"p2", "The leader has not answered plan p2 yet.", api.ReasonNotAnswering, "'holdfast doctor'"},
-		{"plan/p3", "Plan p3 is ready, and nobody has applied it: it has 0 changes, of which 1 destroy data.", "",
+		{"plan/p3", "Plan p3 is ready and not applied yet: it has 0 changes, of which 1 destroy data.", "",
 			"'holdfast apply --plan p3'"},
 		{"flag/noout", "Flag noout: set in Ceph", api.ReasonChangedOutside, "'holdfast ceph osd unset noout'"},
 		{"noout", "Flag noout: set in Ceph", api.ReasonChangedOutside, "'holdfast ceph osd unset noout'"},

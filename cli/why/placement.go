@@ -115,7 +115,7 @@ func poolInCeph(w *World, object string) (Answer, bool) {
 			return Answer{}, false
 		}
 		return answered(fmt.Sprintf("No object declares a pool with the id %s.", match[1]),
-			"see its name with 'holdfast ceph osd pool ls detail'; to have Holdfast look after it, declare a Pool of "+
+			"see its name with 'holdfast ceph osd pool ls detail'; to have Holdfast manage it, declare a Pool of "+
 				"its name."), true
 	}
 	match := aPoolName.FindStringSubmatch(object)

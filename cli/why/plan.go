@@ -25,7 +25,7 @@ func planned(p *api.Plan) Answer {
 		"apply --plan %s'.", p.Name, p.Name)
 	switch p.Status.State {
 	case api.PlanProposed:
-		text := "Plan " + p.Name + " is ready, and nobody has applied it"
+		text := "Plan " + p.Name + " is ready and not applied yet"
 		if x := p.Status.Proposal; x != nil {
 			text += fmt.Sprintf(": it has %d changes", x.Count)
 			if x.DestroysCount > 0 {
@@ -35,7 +35,8 @@ func planned(p *api.Plan) Answer {
 		return answered(sentence(text), apply)
 	case api.PlanApplying:
 		return answered(join("Plan "+p.Name+" is being applied", p.Status.Message),
-			fmt.Sprintf("wait; if nobody runs it any more, run 'holdfast apply --plan %s' again.", p.Name)).
+			fmt.Sprintf("wait; if the command that applies it has ended, run 'holdfast apply --plan %s' again.",
+				p.Name)).
 			because(api.ReasonTaskInProgress)
 	case api.PlanApplied:
 		return answered(join("Plan "+p.Name+" was applied", p.Status.Message), "")

@@ -93,9 +93,10 @@ func times(a admission.Attributes, object map[string]any) error {
 			continue
 		}
 		if d, err := time.ParseDuration(said); err != nil {
-			return fmt.Errorf("spec.%s: %q is no length of time that can be counted: use one such as 90m or 24h", field, said)
+			return fmt.Errorf("spec.%s: %q is not a valid duration: use one such as 90m or 24h", field, said)
 		} else if d < 0 {
-			return fmt.Errorf("spec.%s: %s is less than nothing: use a time such as 90m, or leave it out for the kind's own", field, said)
+			return fmt.Errorf("spec.%s: %s is negative: use a duration such as 90m, or leave it out for the default "+
+				"of the kind", field, said)
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func leaseWrite(host string, a admission.Attributes) error {
 		return fmt.Errorf("host %s may not set preferredHolder or strategy of its lease", host)
 	}
 	if len(object.GetLabels())+len(object.GetFinalizers())+len(object.GetOwnerReferences()) > 0 {
-		return fmt.Errorf("the lease of host %s has no labels, finalizers and owners", host)
+		return fmt.Errorf("the lease of host %s must have no labels, finalizers or owners", host)
 	}
 	return instanceAlone(host, object.GetAnnotations())
 }
@@ -107,7 +107,7 @@ func instanceAlone(host string, annotations map[string]string) error {
 			continue
 		}
 		if key != instance.Annotation {
-			return fmt.Errorf("the lease of host %s has no annotation but %s", host, instance.Annotation)
+			return fmt.Errorf("the lease of host %s must have no annotation but %s", host, instance.Annotation)
 		}
 		if _, err := instance.Parse(value); err != nil {
 			return fmt.Errorf("the lease of host %s: %w", host, err)
@@ -133,7 +133,8 @@ func daemonWrite(host string, a admission.Attributes) error {
 		return plainStatus(after)
 	}
 	if !reflect.DeepEqual(withoutFinalizer(before), withoutFinalizer(after)) {
-		return fmt.Errorf("a host may change nothing of a daemon but its status, and take away the finalizer %s", api.FinalizerDaemon)
+		return fmt.Errorf("a host may change only the status of a daemon, and remove the finalizer %s",
+			api.FinalizerDaemon)
 	}
 	return nil
 }

@@ -102,11 +102,13 @@ func (x KeepAdmission) host(ctx context.Context, a admission.Attributes) error {
 	_, server := host.Labels[api.LabelServer]
 	switch {
 	case len(daemons) > 0:
-		return fmt.Errorf("it has daemons (%d), %s among them: '%s' has their storage systems asked, and removes them first", len(daemons), daemons[0].Name, command)
+		return fmt.Errorf("it has daemons (%d, such as %s): run '%s', which checks with their storage systems and "+
+			"removes them first",
+			len(daemons), daemons[0].Name, command)
 	case server:
-		return fmt.Errorf("it is a server: '%s' removes it from the quorum in order", command)
+		return fmt.Errorf("it is a server: run '%s', which removes it from the quorum first", command)
 	case host.AgentHeard():
-		return fmt.Errorf("its agent is connected, and would lose access at once: '%s' removes it in order", command)
+		return fmt.Errorf("its agent is connected, and would lose access at once: run '%s'", command)
 	}
 	return nil
 }
@@ -122,9 +124,10 @@ func (x KeepAdmission) daemon(ctx context.Context, a admission.Attributes) error
 		return err
 	}
 	name := (&unstructured.Unstructured{Object: object}).GetName() // the request has none where many are deleted at once
-	return fmt.Errorf("storagecluster %s is active and has it, and the storage system would not be asked whether it can do without it: 'holdfast daemon restart %s' "+
-		"starts it again, 'holdfast host drain %s' moves what is on its host; to remove it, change the spec of the cluster or its StorageNodes, which is asked for first; "+
-		"where Holdfast itself says to delete it, set spec.mode of the cluster to Observed before, and to Active again after",
+	return fmt.Errorf("it belongs to the active storagecluster %s, and a deletion does not ask the storage system "+
+		"whether it can do without it. To restart it, run 'holdfast daemon restart %s'; to move it, 'holdfast host "+
+		"drain %s'; to remove it, change the spec of the cluster or its StorageNodes. If a message of Holdfast says "+
+		"to delete it, set spec.mode of the cluster to Observed before, and to Active afterwards",
 		cluster.Name, name, text(object, "host"))
 }
 
@@ -146,12 +149,13 @@ func (x KeepAdmission) daemonWritten(ctx context.Context, a admission.Attributes
 		return err
 	}
 	if noted != "" {
-		return fmt.Errorf("the leader alone writes the annotation %s%s, which it recorded for later plans; "+
+		return fmt.Errorf("only the leader writes the annotation %s%s, which later plans need: "+
 			"to change it by hand, set spec.mode of storagecluster %s to Observed first", leadermemory.Prefix, noted, cluster.Name)
 	}
-	return fmt.Errorf("its spec is written by Holdfast, from that of storagecluster %[1]s, and a change would be carried out without asking the storage system, and "+
-		"taken back: 'holdfast daemon restart %[2]s' starts it again, 'holdfast host maintenance enter %[3]s' stops what is on its host in order; what it runs "+
-		"with is changed in the cluster's spec; to do it by hand, set spec.mode of the cluster to Observed first",
+	return fmt.Errorf("the leader writes its spec from that of storagecluster %[1]s, and would undo the change. To "+
+		"restart it, run 'holdfast daemon restart %[2]s'; to stop all daemons of its host, 'holdfast host "+
+		"maintenance enter %[3]s'; to change its options, change the spec of the cluster. To change it by hand, set "+
+		"spec.mode of the cluster to Observed first",
 		cluster.Name, a.GetName(), text(before, "host"))
 }
 
@@ -186,11 +190,12 @@ func (x KeepAdmission) secret(ctx context.Context, a admission.Attributes) error
 		return err
 	}
 	if changed {
-		return fmt.Errorf("it has keys that storagecluster %s runs with, and the storage system knows no others: to mend them by hand, "+
+		return fmt.Errorf("daemons of storagecluster %s use its keys, and the storage system knows no others: to "+
+			"correct them by hand, "+
 			"set spec.mode of the cluster to Observed first", cluster.Name)
 	}
-	return fmt.Errorf("it has keys that storagecluster %s runs with, and there is no other copy of them: they are removed with what they are for "+
-		"(take it out of the spec), or with the cluster", cluster.Name)
+	return fmt.Errorf("daemons of storagecluster %s use its keys, and there is no other copy of them: Holdfast "+
+		"removes the keys with their daemons or resources, or with the cluster", cluster.Name)
 }
 
 // there is the cluster, unless there is none or it is being deleted.

@@ -38,7 +38,7 @@ func (w *orchWrite) action(ctx context.Context) error {
 		return errors.New("'ceph orch' deletes no Actions: it cancels them")
 	case slices.Contains(orchClusterActions, kind) && w.a.GetNamespace() == w.cluster.Namespace:
 		if cluster != w.cluster.Name {
-			return fmt.Errorf("the action is one of cluster %q, and the call is one of cluster %s",
+			return fmt.Errorf("the action belongs to cluster %q, but the call is from cluster %s",
 				cluster, w.cluster.Name)
 		}
 		return w.ownDaemon(ctx, kind, host)
@@ -68,9 +68,9 @@ func (w *orchWrite) ownDaemon(ctx context.Context, kind, host string) error {
 	name, ok := strings.CutPrefix(target, "daemon/")
 	switch {
 	case !ok && strings.HasPrefix(kind, "daemon."):
-		return fmt.Errorf("%q is no daemon", target)
+		return fmt.Errorf("%q is not a daemon", target)
 	case !ok && host != "":
-		return fmt.Errorf("an action of kind %s is one of no host", kind)
+		return fmt.Errorf("an action of kind %s must not name a host", kind)
 	case !ok:
 		return nil
 	}
@@ -80,7 +80,7 @@ func (w *orchWrite) ownDaemon(ctx context.Context, kind, host string) error {
 		return err
 	}
 	if len(daemons) != 1 || daemons[0].Spec.Cluster != w.cluster.Name {
-		return fmt.Errorf("daemon %s is none of cluster %s", name, w.cluster.Name)
+		return fmt.Errorf("daemon %s does not belong to cluster %s", name, w.cluster.Name)
 	}
 	if host != "" && host != daemons[0].Spec.Host {
 		return fmt.Errorf("daemon %s runs on host %s, not on %s", name, daemons[0].Spec.Host, host)

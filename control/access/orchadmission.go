@@ -90,7 +90,7 @@ var clusterFields = [][]string{{"mode"}, {"ceph", "mon"}, {"ceph", "mgr"}, {"cep
 
 func (w *orchWrite) storageCluster() error {
 	if w.a.GetOperation() != admission.Update {
-		return errors.New("'ceph orch' makes and deletes no cluster")
+		return errors.New("'ceph orch' may not create or delete a cluster")
 	}
 	if !reflect.DeepEqual(without(w.before, clusterFields), without(w.after, clusterFields)) {
 		return errors.New("'ceph orch' may change only spec.mode, spec.ceph.mon, spec.ceph.mgr and spec.ceph.config " +
@@ -146,7 +146,7 @@ func (w *orchWrite) resource() error {
 		case "":
 			return fmt.Errorf("it names no cluster: set spec.cluster: %s there first", w.cluster.Name)
 		default:
-			return fmt.Errorf("it belongs to cluster %q, and the call is one of cluster %s", name, w.cluster.Name)
+			return fmt.Errorf("it belongs to cluster %q, but the call is from cluster %s", name, w.cluster.Name)
 		}
 	}
 	policy := cmpText(text(w.after, "deletionPolicy"), text(w.before, "deletionPolicy"))
@@ -213,7 +213,7 @@ func (w *orchWrite) daemon() error {
 		u.SetAnnotations(annotations)
 	}
 	if !reflect.DeepEqual(withoutFinalizer(was.Object), withoutFinalizer(is.Object)) {
-		return errors.New("'ceph orch' may change nothing of a Daemon but the annotations " +
+		return errors.New("'ceph orch' may change of a Daemon only the annotations " +
 			strings.Join(daemonAnnotations, ", "))
 	}
 	return nil

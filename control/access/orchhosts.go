@@ -34,7 +34,7 @@ type Chooser struct {
 // yet, of hosts that no other cluster uses.
 func (w *orchWrite) host(ctx context.Context) error {
 	if w.a.GetOperation() != admission.Update {
-		return errors.New("'ceph orch' makes and deletes no Host")
+		return errors.New("'ceph orch' may not create or delete a Host")
 	}
 	if !reflect.DeepEqual(without(w.before, nil), without(w.after, nil)) {
 		return errors.New("'ceph orch' may change only labels of a host")

@@ -112,7 +112,7 @@ func lostText(need []fence.Token, response *pb.TxnResponse) string {
 		kvs := response.Responses[i].GetResponseRange().GetKvs()
 		switch {
 		case len(kvs) == 0:
-			return fmt.Sprintf("%s %s was lost by %s: nobody has it now", fence.LostPrefix, t.Name, t.Value)
+			return fmt.Sprintf("%s %s was lost by %s: no server has it now", fence.LostPrefix, t.Name, t.Value)
 		case string(kvs[0].Value) != t.Value:
 			return fmt.Sprintf("%s %s was lost by %s: %s has it now", fence.LostPrefix, t.Name, t.Value, kvs[0].Value)
 		}

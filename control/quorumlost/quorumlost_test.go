@@ -147,7 +147,7 @@ func TestWatcher_underWay(t *testing.T) {
 // it is done, and the user reads that; it is not ended where only a disk hangs.
 func TestWatcher_write(t *testing.T) {
 	for name, tt := range map[string]struct{ answers, says, not string }{
-		"two are lost": {"0.1", "is not known: look before you repeat it", "try again"},
+		"two are lost": {"0.1", "is unknown: check before you repeat it", "try again"},
 		"a disk hangs": {"0.1 0.2 0.3", "Timeout", "QuorumLost"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestWatcher_write(t *testing.T) {
 		})
 	}
 	got := ended(nil, false)
-	if strings.Contains(got, "try again") || !strings.Contains(got, "look before you repeat") {
+	if strings.Contains(got, "try again") || !strings.Contains(got, "check before you repeat") {
 		t.Errorf("with a quorum again the user reads %q", got)
 	}
 }

@@ -63,13 +63,13 @@ func (w *Watcher) untilLost(next http.Handler, rw http.ResponseWriter, r *http.R
 // ended is what a user reads whose request was under way when the quorum was lost. lost is nil
 // where there is a quorum again.
 func ended(lost *string, reads bool) string {
-	text := "no quorum: it was lost for a moment, and is there again"
+	text := "no quorum: it was lost for a moment, and is back"
 	if lost != nil {
 		text = *lost
 	}
 	switch {
 	case !reads:
-		return text + "; whether the change was made is not known: look before you repeat it"
+		return text + "; whether the change was made is unknown: check before you repeat it"
 	case lost == nil:
 		return text + "; try again"
 	}

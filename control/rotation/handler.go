@@ -249,7 +249,7 @@ func (h *Handler) set(ctx context.Context, s *State, secret *corev1.Secret, phas
 		delete(secret.Data, keyOldKey)
 	}
 	if err := h.Client.Update(ctx, secret); err != nil {
-		return fmt.Errorf("while going on to the phase %s: %w", phase, err)
+		return fmt.Errorf("while beginning the phase %s: %w", phase, err)
 	}
 	return nil
 }

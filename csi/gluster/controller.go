@@ -130,9 +130,9 @@ func sameDurability(a, b *api.Volume) bool {
 func isMade(v *api.Volume) (bool, error) {
 	switch {
 	case v == nil:
-		return false, status.Error(codes.Aborted, "somebody deleted the volume while it was made; call again")
+		return false, status.Error(codes.Aborted, "the volume was deleted while it was being made; call again")
 	case v.DeletionTimestamp != nil:
-		return false, status.Errorf(codes.Aborted, "somebody deletes the volume %s; call again", v.Name)
+		return false, status.Errorf(codes.Aborted, "the volume %s is being deleted; call again", v.Name)
 	case serves(v) && isLimited(v):
 		return true, nil
 	}

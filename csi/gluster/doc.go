@@ -72,7 +72,7 @@ func told(err error) error {
 	case apierrors.IsNotFound(err):
 		return status.Errorf(codes.NotFound, "the API of Holdfast does not know it: %v", err)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return status.Errorf(codes.Aborted, "somebody else changed it at the same time: %v; call again", err)
+		return status.Errorf(codes.Aborted, "it was changed at the same time: %v; call again", err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return status.Errorf(codes.InvalidArgument, "the API of Holdfast refused: %v", err)
 	case errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError &&

@@ -29,7 +29,7 @@ func (*Node) Name() string { return Name }
 func (n *Node) Stage(ctx context.Context, v backend.Volume) error {
 	if v.FSType != "" && v.FSType != daemon {
 		return status.Errorf(codes.InvalidArgument,
-			"the filesystem %q cannot be had: a volume of GlusterFS has files of its own; "+
+			"cannot make the filesystem %q: a volume of GlusterFS has files of its own; "+
 				"remove csi.storage.k8s.io/fstype from the StorageClass", v.FSType)
 	}
 	if v.Context[contextServers] == "" || v.Context[contextVolume] == "" {

@@ -31,7 +31,7 @@ func refused(v *api.Volume) error {
 	if !known {
 		code = codes.FailedPrecondition
 	}
-	return status.Errorf(code, "the volume %s cannot be had: %s", v.Name, stalled.Message)
+	return status.Errorf(code, "cannot make the volume %s: %s", v.Name, stalled.Message)
 }
 
 // just has a Volume be deleted as it was seen, and no other of its name.

@@ -317,11 +317,11 @@ func (x *fsPlan) staysBehind() bool {
 func closeFS(p *planner, x *fsPlan) {
 	if x.have.MaxMDS > 0 {
 		p.fsCommand(x, api.ReasonDeleting, verbFSSet, map[string]string{paramOption: optionDown, paramValue: "true"},
-			"its MDS go: they write their journals and end all sessions first")
+			"its MDS stop: they write their journals and end all sessions first")
 	}
 	if x.have.StandbyWanted > 0 {
 		p.fsCommand(x, api.ReasonDeleting, verbFSSet, map[string]string{paramOption: optionStandby, paramValue: "0"},
-			"its MDS go: none is to stand by")
+			"its MDS stop: Ceph expects no standby any more")
 	}
 }
 

@@ -253,7 +253,8 @@ func (p *planner) kept(m Member) bool {
 	if len(p.losing) > 0 || !p.surplus(m) {
 		return false
 	}
-	p.decide(api.VerdictWait, api.ReasonGracePeriod, m.Name, "it holds a copy of the data, and takes the place of a member that does not answer, or whose Host is gone, if that stays so")
+	p.decide(api.VerdictWait, api.ReasonGracePeriod, m.Name, "it holds a copy of the data, to replace a "+
+		"member that stays unreachable or whose Host stays deleted")
 	return true
 }
 

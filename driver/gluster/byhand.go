@@ -72,8 +72,8 @@ func tellStranger(p *planner, v *volume) {
 			"undeclared volume of the pool: left alone, except for bricks that must move")
 		return
 	}
-	p.decide(api.VerdictSkip, api.ReasonChangedOutside, v.object(), "somebody made this volume outside Holdfast: "+
-		"it is left alone, except for bricks that must move; declare a Volume of its name to have Holdfast look after it")
+	p.decide(api.VerdictSkip, api.ReasonChangedOutside, v.object(), "this volume was made outside Holdfast: it is "+
+		"left alone, except for bricks that must move; declare a Volume of its name to have Holdfast manage it")
 }
 
 // isOwn says whether a brick has a path that Holdfast gives to bricks of a volume, as far as its store is known.
@@ -96,7 +96,7 @@ func compareBricks(p *planner, v *volume) {
 		}
 	}
 	for i := range v.left {
-		v.left[i].Membership, v.left[i].Message = drift.Left, "it is none of the volume any more: left alone"
+		v.left[i].Membership, v.left[i].Message = drift.Left, "it does not belong to the volume any more: left alone"
 	}
 }
 

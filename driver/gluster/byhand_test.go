@@ -134,7 +134,7 @@ func TestByHand_stranger(t *testing.T) {
 	w := byHand(t, 3)
 	w.stranger("x")
 	p := w.sees()
-	w.wantChanged(p, "volume/x", api.VerdictSkip, "made this volume outside Holdfast")
+	w.wantChanged(p, "volume/x", api.VerdictSkip, "this volume was made outside Holdfast")
 	now := metav1.NewTime(w.now)
 	w.vol("v").DeletionTimestamp = &now // its policy is Retain
 	p = w.settle()

@@ -77,7 +77,7 @@ func closedUnknown(t *testing.T, w *world, node string) {
 	w.volume("wider", "1Gi", &api.VolumeDurability{Replicate: &api.VolumeReplicate{Count: 4}})
 	p := w.settle()
 	if !p.Done || len(decisions(p, api.VerdictRefuse)) > 0 ||
-		!contains(decisions(p, api.VerdictSkip), "/dev/nothing, which closes nothing") {
+		!contains(decisions(p, api.VerdictSkip), "/dev/nothing, which is neither a device nor a directory") {
 		t.Errorf("%v", decisions(p))
 	}
 	for i := range w.nodes {

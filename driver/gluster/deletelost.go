@@ -18,7 +18,7 @@ func dropLost(p *planner, v *volume) bool {
 		return false
 	}
 	names := strings.Join(lost, " ")
-	p.await(v, api.ReasonRemoving, "being deleted: its bricks on nodes that are lost and leave are given up first: "+
+	p.await(v, api.ReasonRemoving, "being deleted: first the leader gives up its bricks on lost nodes that leave: "+
 		"%s", words.Few(lost))
 	single := v.pool.SetSize() == 1
 	switch params := map[string]string{glusterd.ParamBricks: names, glusterd.ParamForce: "true"}; {

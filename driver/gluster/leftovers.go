@@ -33,7 +33,8 @@ func (p *planner) clearStore(v *volume, n *node, s *store) {
 		used := slices.ContainsFunc(v.pool.Bricks, func(x glusterd.Brick) bool { return p.nodeOf(&x) == n && x.Path == b.Path })
 		if b.Volume == v.pool.ID && !used && !taken(v, n, b.Path) {
 			// It is a copy of what the volume has elsewhere: no data goes with it.
-			p.drop(n, b, api.RiskNone, fmt.Sprintf("volume %s does not use it any more, and all of the volume is well", v.name))
+			p.drop(n, b, api.RiskNone, fmt.Sprintf("volume %s does not use it any more, and all of the volume is "+
+				"healthy", v.name))
 		}
 	}
 }

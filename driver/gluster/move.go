@@ -132,7 +132,8 @@ func (p *planner) move(m *mover) bool {
 		return false
 	}
 	if why := sets.Unsound(v.pool); why != "" && b.State == glusterd.BrickOnline {
-		p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: brick %s of volume %s is moved when all of the volume is well: %s", m.why, b.Path, v.name, why)
+		p.decide(api.VerdictWait, api.ReasonNotReady, m.object, "%s: brick %s of volume %s is moved when all of the "+
+			"volume is healthy: %s", m.why, b.Path, v.name, why)
 		return true
 	}
 	p.replace(m, spot)

@@ -45,7 +45,7 @@ func (p *planner) cannotExport(e *api.NFSExport) (refusal, waits string) {
 	i := slices.IndexFunc(p.volumes, func(v *volume) bool { return v.name == e.Spec.Volume })
 	switch {
 	case e.Spec.Volume == "":
-		return "a GlusterFS cluster has volumes to export: say spec.volume", ""
+		return "an NFSExport of a GlusterFS cluster needs spec.volume", ""
 	case i < 0 || p.volumes[i].declared == nil:
 		return fmt.Sprintf("cluster %s has no Volume %s", p.cluster.Name, e.Spec.Volume), ""
 	case p.volumes[i].declared.DeletionTimestamp != nil && e.Status.ExportID == 0: // the volume waits for those that are served

@@ -229,7 +229,7 @@ func TestNFS_moves(t *testing.T) {
 	w.wants("e", api.ResourceOnline, "", "c-nfs-n2")
 	w.setMode(2, api.HostMaintenance)
 	w.agents()
-	if p := w.round(); !contains(decisions(p, api.VerdictWait), "host/h2: the NFS server on host h2 goes: node n1 serves NFS now") {
+	if p := w.round(); !contains(decisions(p, api.VerdictWait), "host/h2: the NFS server on host h2 is removed: node n1 serves NFS now") {
 		t.Errorf("%q", decisions(p))
 	}
 	w.settle()

@@ -38,8 +38,9 @@ func (p *planner) disagrees(n *node) string {
 	case n.leaving != "":
 		return text + ", or to leave it"
 	case n.outdated():
-		return fmt.Sprintf("%s. It runs GlusterFS %s and others run %s already: it agrees when it is restarted, and that waits: %s. Mend that; or reboot its host when "+
-			"what only it has can be missed; or %s", text, n.report.Version, n.report.Installed, cmp.Or(p.kept[n.name], "it has its turn soon"), leave)
+		return fmt.Sprintf("%s. It runs GlusterFS %s, and others run %s already: its restart resolves this, and "+
+			"waits: %s. Remove that cause; or, if nothing needs data that only this node has, reboot its host; or "+
+			"%s", text, n.report.Version, n.report.Installed, cmp.Or(p.kept[n.name], "it has its turn soon"), leave)
 	}
 	return text + ". If this does not resolve, " + leave
 }

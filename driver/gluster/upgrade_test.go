@@ -239,7 +239,7 @@ func TestUpgrade_holdsUp(t *testing.T) {
 	w.volume("x", "1Gi", nil)
 	w.settle()
 	got := w.vol("x").Status
-	for _, part := range []string{"runs GlusterFS 10.3 and others run 11.1 already", "has the only copy of its files", "reboot its host", "files of volume v"} {
+	for _, part := range []string{"runs GlusterFS 10.3, and others run 11.1 already", "has the only copy of its files", "reboot its host", "files of volume v"} {
 		if w.gluster.volumes["x"] != nil || got.State != api.ResourcePending || !strings.Contains(got.Message, part) {
 			t.Errorf("no word of %q: %s %s", part, got.State, got.Message)
 		}

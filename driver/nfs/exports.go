@@ -169,7 +169,7 @@ func (s *Server) serves(e *api.NFSExport, x *export) (api.ResourceState, string)
 	case !s.settled() || !s.lookedUp(e):
 		return s.unsettled(e, down)
 	case s.report.Exports[e.PseudoOf()] != "":
-		return down, "the NFS server is asked for it: " + s.report.Exports[e.PseudoOf()]
+		return down, "waiting for the NFS server to export it: " + s.report.Exports[e.PseudoOf()]
 	}
 	return api.ResourceOnline, ""
 }

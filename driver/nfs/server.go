@@ -189,7 +189,8 @@ func (s *Server) leaves(d *api.Daemon, why string) {
 		object = engine.HostObject(d.Spec.Host)
 	}
 	if s.hosts[d.Spec.Host].ModeOf() != api.HostActive || d.DeletionTimestamp == nil {
-		s.decide(api.VerdictWait, api.ReasonRemoving, object, "the NFS server on host %s goes: %s", d.Spec.Host, why)
+		s.decide(api.VerdictWait, api.ReasonRemoving, object, "the NFS server on host %s is removed: %s", d.Spec.Host,
+			why)
 	}
 }
 

@@ -44,7 +44,7 @@ var faultsOfModes = []fault{
 	}), "cannot be started again"},
 	{"judges restarts", "judges unasked", spoiling(func(_ *engine.View, p *engine.Plan) {
 		p.Decide(api.VerdictWait, api.ReasonUnknown, engine.RestartObject("x"), "the moon is not full yet")
-	}), "that nobody asks for"},
+	}), "that was not requested"},
 	{"heeds drains", "falls with a host", spoiling(func(v *engine.View, p *engine.Plan) {
 		if slices.ContainsFunc(v.Hosts, func(h api.Host) bool { return h.ModeOf() == api.HostDrain }) {
 			p.Done, p.Status.Status, p.Status.Message = false, api.StorageOffline, "a host is missing"

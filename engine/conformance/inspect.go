@@ -99,7 +99,7 @@ func (b *bench) inspectForm(v *engine.View, p *engine.Plan) {
 	}
 	for _, d := range p.Decisions {
 		if strings.HasPrefix(d.Object, engine.RestartObject("")) && d.Object != engine.RestartObject(v.Restart) {
-			b.Errorf("a restart is judged that nobody asks for: %s", d.Object)
+			b.Errorf("a restart is judged that was not requested: %s", d.Object)
 		}
 	}
 	for _, r := range p.Remove {

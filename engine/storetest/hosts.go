@@ -116,7 +116,7 @@ func testReleaseDaemon(b *bench) {
 	b.must(b.Store.PutDaemon(b.ctx, b.cluster, b.change("m1", api.WantRunning)))
 	b.must(b.Store.ReleaseDaemon(b.ctx, b.named("m1")))
 	if d := b.daemon("m1"); len(d.Finalizers) == 0 {
-		b.Error("a daemon that nobody deleted lost its finalizer")
+		b.Error("a daemon that was not deleted lost its finalizer")
 	}
 	b.must(b.Store.RemoveDaemon(b.ctx, "default", b.name+"-m1"))
 	for range 2 {

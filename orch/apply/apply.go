@@ -219,7 +219,7 @@ func state(u *unstructured.Unstructured) (wait string, err error) {
 	ready, stalled := condition(u, api.ConditionReady), condition(u, api.ConditionStalled)
 	switch {
 	case ready == nil || ready.ObservedGeneration < u.GetGeneration():
-		return NameOf(u) + ": the leader has not looked at it yet", nil
+		return NameOf(u) + ": the leader has not observed it yet", nil
 	case ready.Status == metav1.ConditionTrue:
 		return "", nil
 	case u.GetKind() == "StorageCluster" && !refused(condition(u, api.ClusterAccepted)):

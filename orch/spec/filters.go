@@ -32,10 +32,10 @@ func (d *document) filters(field string, or bool) []any {
 		s.refuse("limit", "with filter_logic OR it has no single meaning: leave it out, or use AND")
 	}
 	if field != "data_devices" && properties["all"] != nil {
-		s.refuse("all", "Ceph takes it for data_devices alone: say what the disks are like")
+		s.refuse("all", "Ceph takes it for data_devices alone: select the disks by their properties")
 	}
 	if len(properties) == 0 {
-		s.refuse("limit", "it selects nothing by itself: say what the disks are like")
+		s.refuse("limit", "it selects nothing by itself: select the disks by their properties, too")
 	}
 	if s.finish(); s.problem != nil && d.problem == nil {
 		d.problem = s.problem

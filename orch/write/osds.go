@@ -235,7 +235,7 @@ func takeBack(ctx context.Context, c *Call, u *unstructured.Unstructured, device
 		return err
 	}
 	if names(u, device) {
-		return answer.Errorf("device %s still leaves: somebody else named it in exclude or replace of %s; change it "+
+		return answer.Errorf("device %s still leaves: another user named it in exclude or replace of %s; change it "+
 			"there", device, apply.NameOf(u))
 	}
 	return nil

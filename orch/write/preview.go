@@ -59,7 +59,7 @@ func preview(ctx context.Context, c *Call) (any, error) {
 	if found.proposal == nil && len(found.changes) > 0 {
 		return nil, &answer.Error{
 			Errno:   -int(syscall.EAGAIN),
-			Message: "what would come of it is not known: Ceph did not answer in time; try again, or use 'holdfast plan'",
+			Message: "the effect is unknown: Ceph did not answer in time; try again, or use 'holdfast plan'",
 		}
 	}
 	if found.proposal == nil {

@@ -118,7 +118,7 @@ func Do(ctx context.Context, name string, c *Call) (any, error) {
 	c.digest = hex.EncodeToString(sum[:])
 	result, err := methods[name](ctx, c)
 	if errors.Is(err, context.DeadlineExceeded) {
-		const late = "the call takes too long (%v): what it has begun is in 'holdfast get actions'; try again, or ask " +
+		const late = "the call took too long (%v): 'holdfast get actions' shows what it has begun; try again, or ask " +
 			"for less in one call"
 		return nil, &answer.Error{Errno: -int(syscall.EAGAIN), Message: fmt.Sprintf(late, err)}
 	}

@@ -44,7 +44,7 @@ func (t *Terms) hostsBound(ctx context.Context) error {
 			return &UnboundError{name}
 		}
 		if err != nil && ctx.Err() == nil {
-			t.log.Info("policies cannot be looked at; trying again", "error", err)
+			t.log.Info("cannot read the policies; retrying", "error", err)
 		}
 	}
 	return nil

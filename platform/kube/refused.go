@@ -40,7 +40,7 @@ func (k *Keeper) tellRefused(ctx context.Context, nodes []corev1.Node,
 			continue
 		}
 		k.told[node.UID] = told{reason, time.Now()}
-		k.log.Warn("a node becomes no host", "node", node.Name, "reason", reason)
+		k.log.Warn("a node cannot become a host", "node", node.Name, "reason", reason)
 		writes = append(writes, func() error { return k.tellNode(ctx, node, reason) })
 	}
 	return writes

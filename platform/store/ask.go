@@ -85,7 +85,8 @@ func (s *Store) askOnce(ctx context.Context, want *api.Action) (*api.Action, err
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("the action %s existed and was gone in each of %d attempts", want.Name, attempts)
+	return nil, fmt.Errorf("the action %s existed, and was gone when it was read, in each of %d attempts", want.Name,
+		attempts)
 }
 
 // awaitCommand waits until an Action has ended, and returns it as it is then.

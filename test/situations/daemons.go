@@ -11,11 +11,11 @@ const (
 
 // daemons are the situations of single daemons, and of what the storage system says of them.
 var daemons = []Situation{
-	{"osd-out", "daemon", "Somebody marked an OSD out with `ceph osd out`.",
+	{"osd-out", "daemon", "A user marked an OSD out with `ceph osd out`.",
 		"holdfast why osd.2", api.ReasonMarkedOut, "holdfast ceph osd in 2", idle, ofCeph},
-	{"osd-reweight-0", "daemon", "Somebody gave an OSD weight 0 with `ceph osd reweight`.",
+	{"osd-reweight-0", "daemon", "A user gave an OSD weight 0 with `ceph osd reweight`.",
 		"holdfast why osd.2", api.ReasonMarkedOut, "holdfast ceph osd in 2", idle, ofCeph},
-	{"osd-crush-weight-0", "daemon", "Somebody gave an OSD weight 0 in CRUSH.",
+	{"osd-crush-weight-0", "daemon", "A user gave an OSD weight 0 in CRUSH.",
 		"holdfast why osd.2", api.ReasonZeroWeight, "holdfast ceph osd crush reweight osd.2 0.", idle, ofCeph},
 	{"osd-noin", "daemon", "An OSD is out, and flag `noin` keeps it there.",
 		"holdfast why osd.2", api.ReasonFlagSet, "holdfast ceph osd unset noin", idle, ofCeph},
@@ -25,7 +25,7 @@ var daemons = []Situation{
 		"holdfast why osd.2", api.ReasonFlagSet, "holdfast ceph osd rm-noup 2", idle, ofCeph},
 	{"osd-own-noin", "daemon", "An OSD is out, and a flag of its own keeps it there.",
 		"holdfast why osd.2", api.ReasonFlagSet, "holdfast ceph osd rm-noin 2", "", ofCeph},
-	{"osd-hung", "daemon", "The process of an OSD hangs, so that Ceph calls it down.",
+	{"osd-hung", "daemon", "The process of an OSD hangs, so that Ceph marks it down.",
 		"holdfast why osd.2", api.ReasonDaemonHangs, "holdfast daemon restart osd.2", idle, ofCeph},
 	{"osd-class-unused", "daemon", "No pool stores data on OSDs of this device class.",
 		"holdfast why osd.2", api.ReasonNotUsed, "declare a Pool with deviceClass", "", ofCeph},
@@ -47,7 +47,7 @@ var daemons = []Situation{
 		"holdfast why mds.home-b", api.ReasonStandby, "", idle, ofCeph},
 	{"mds-hung", "daemon", "The process of an MDS hangs.",
 		"holdfast why mds.home-b", api.ReasonDaemonHangs, "holdfast daemon restart mds.home-b", idle, ofCeph},
-	{"mds-fs-fail", "daemon", "Somebody took all MDS from a filesystem with `ceph fs fail`.",
+	{"mds-fs-fail", "daemon", "A user took all MDS from a filesystem with `ceph fs fail`.",
 		"holdfast why mds.home-a", api.ReasonNotJoinable, "holdfast ceph fs set home joinable true", idle, ofCeph},
 	{"mds-replay", "daemon", "An MDS replays its journal for long.",
 		"holdfast why mds.home-a", api.ReasonTakingOver, "holdfast daemon restart mds.home-a", "",

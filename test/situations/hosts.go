@@ -10,7 +10,7 @@ var hosts = []Situation{
 		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
 	},
 	{
-		Name: "agent-stopped", About: "host", Cause: "Somebody stopped the agent.",
+		Name: "agent-stopped", About: "host", Cause: "A user stopped the agent.",
 		Ask: "holdfast why host/h2", Reason: api.ReasonAgentStopped, Next: "run 'systemctl start holdfast' on host h2",
 		Staged: "e2e TestSilentAgents", Scenario: "internal/absence TestJudge",
 	},

@@ -16,7 +16,7 @@ type Situation struct {
 	Name string
 	// About is its kind: "daemon", "host", "server", "pool", "placement group".
 	About string
-	// Cause says in a sentence what happened, such as "Somebody marked an OSD out with 'ceph osd out'."
+	// Cause says in a sentence what happened, such as "A user marked an OSD out with 'ceph osd out'."
 	Cause string
 	// Ask is the command of a person, with an example's name: "holdfast why osd.2".
 	Ask string

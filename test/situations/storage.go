@@ -14,7 +14,7 @@ const (
 
 // storage are the situations of pools, file systems, placement groups, devices and plans.
 var storage = slicesOf(
-	row{"pool", "pool-paused", "Somebody paused all clients with 'ceph osd pause'.", "why pool/web",
+	row{"pool", "pool-paused", "A user paused all clients with 'ceph osd pause'.", "why pool/web",
 		api.ReasonClientsPaused, "holdfast ceph osd unset pause", noWrites, poolUnit},
 	row{"pool", "pool-writes-paused", "The flag pausewr is set for the whole cluster.", "why pool/web",
 		api.ReasonClientsPaused, "holdfast ceph osd unset pause", "", poolUnit},
@@ -28,7 +28,7 @@ var storage = slicesOf(
 		api.ReasonNearFull, "holdfast ceph osd df", noWrites, poolUnit},
 	row{"pool", "pool-flag-full", "The flag full is set for the whole cluster.", "why pool/web",
 		api.ReasonFull, "holdfast ceph osd unset full", "", poolUnit},
-	row{"pool", "pool-osd-out", "Somebody marked an OSD out, and the copies have too few hosts.", "why pool/web",
+	row{"pool", "pool-osd-out", "A user marked an OSD out, and the copies have too few hosts.", "why pool/web",
 		api.ReasonInsufficientNodes, "holdfast ceph osd in 2", noWrites, lackUnit},
 	row{"pool", "pool-few-hosts", "A pool wants more copies than there are hosts with OSDs.", "why pool/web",
 		api.ReasonInsufficientNodes, "set spec.replicated.size to 2", "", lackUnit},
@@ -61,7 +61,7 @@ var storage = slicesOf(
 	row{"pool", "pool-id", "Ceph names a pool by its id.", "why pool/7",
 		api.ReasonQuotaReached, "raise spec.quota", "", namesUnit},
 
-	row{"file system", "fs-failed", "Somebody ran 'ceph fs fail'.", "why filesystem/home",
+	row{"file system", "fs-failed", "A user ran 'ceph fs fail'.", "why filesystem/home",
 		api.ReasonNotJoinable, "holdfast ceph fs set home joinable true", noWrites, fsUnit},
 	row{"file system", "fs-no-mds", "All MDS of a file system hang, or were stopped.", "why filesystem/home",
 		api.ReasonNotServed, "holdfast why mds.home-a", noWrites, fsUnit},
@@ -83,7 +83,7 @@ var storage = slicesOf(
 	row{"health check", "check-few-hosts", "A pool made by hand wants more copies than there are hosts, and no " +
 		"OSD is down.",
 		"why PG_DEGRADED", api.ReasonHealthCheck, "holdfast ceph osd pool set hand size 3", noWrites, lackUnit},
-	row{"health check", "check-muted", "Somebody muted a check.", "why OSDMAP_FLAGS",
+	row{"health check", "check-muted", "A user muted a check.", "why OSDMAP_FLAGS",
 		api.ReasonHealthCheck, "holdfast ceph health unmute OSDMAP_FLAGS", noWrites, namesUnit},
 
 	row{"placement group", "pg-undersized", "Ceph names a placement group that lacks copies.", "why pg/4.1f",
@@ -93,9 +93,9 @@ var storage = slicesOf(
 
 	row{"quorum", "quorum-mon-out", "A mon is not in the quorum.", "why quorum",
 		api.ReasonQuorumAtRisk, "holdfast why mon.a", noWrites, namesUnit},
-	row{"export", "export-no-writes", "Somebody set pausewr; the pools of an export's file system take no writes.",
+	row{"export", "export-no-writes", "A user set pausewr; the pools of an export's file system take no writes.",
 		"why nfsexport/data", api.ReasonClientsPaused, "holdfast ceph osd unset pause", "", "driver/ceph TestNFS_noWrites"},
-	row{"export", "mirror-no-writes", "Somebody set pausewr; a mirrored pool takes no writes.", "why rbdmirror/dr",
+	row{"export", "mirror-no-writes", "A user set pausewr; a mirrored pool takes no writes.", "why rbdmirror/dr",
 		api.ReasonClientsPaused, "holdfast ceph osd unset pause", "", "driver/ceph TestMirror_noWrites"},
 	row{"package", "package-missing", "No host has the program of an MDS, a gateway, an rbd-mirror or an NFS server.",
 		"why filesystem/home", api.ReasonUnsupported, "apt-get install ceph-mds", "", "driver/ceph TestInstalled"},

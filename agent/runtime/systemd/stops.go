@@ -21,7 +21,7 @@ func (r *Runtime) stopNoted(name string) bool {
 
 func (r *Runtime) noteStop(name string) error {
 	if err := atomicfile.Write(r.stopPath(name), nil, 0o600); err != nil {
-		return fmt.Errorf("while noting that it is to end: %w", err)
+		return fmt.Errorf("while recording that it must end: %w", err)
 	}
 	r.setStopping(name, true)
 	return nil

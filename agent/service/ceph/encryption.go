@@ -99,9 +99,11 @@ func otherKey(ctx context.Context, l *service.Local, name string) error {
 		return nil //nolint:nilerr // so is that
 	}
 	secret := l.Daemon.Spec.Devices[slices.IndexFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool { return d.Name == name })].KeySecret
-	return fmt.Errorf("device %s (%s) has the %s of the OSD that was made on this disk before (%s), encrypted with the key of that: the key of osd.%s, in Secret %s, does not open it. "+
-		"It stayed when that OSD was removed with deletionPolicy Retain, or lost its disk. Nothing was touched. If that OSD's data is not needed, free it with 'blkdiscard --force %s' on "+
-		"this host, and it is made anew; if it is, put the key of that OSD's Secret into this one", device.ID, device.Path, partNames[name], have.OSD, l.Daemon.Spec.ID, secret, device.Path)
+	return fmt.Errorf("device %s (%s) holds the %s of an earlier OSD (%s), encrypted with that OSD's key: the key "+
+		"of osd.%s, in Secret %s, does not open it. Nothing was touched. If the data of the earlier OSD is not "+
+		"needed, free the device with 'blkdiscard --force %s' on this host; if it is needed, copy the key from that "+
+		"OSD's Secret into this one",
+		device.ID, device.Path, partNames[name], have.OSD, l.Daemon.Spec.ID, secret, device.Path)
 }
 
 // finish encrypts a device anew where that was cut off before anybody could open it.

@@ -162,7 +162,7 @@ func TestOtherKey(t *testing.T) {
 	}
 	l.Keys[deviceDB] = bytes.Repeat([]byte{2}, luks.KeySize)
 	err := otherKey(t.Context(), l, deviceDB)
-	for _, want := range []string{"db of the OSD that was made on this disk before", "Secret ceph-osd-9", "blkdiscard --force " + file} {
+	for _, want := range []string{"holds the db of an earlier OSD", "Secret ceph-osd-9", "blkdiscard --force " + file} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

@@ -99,8 +99,8 @@ func makeMonmap(ctx context.Context, l *service.Local, path string) error {
 	if l.Parameters[paramFounded] != "" {
 		others := slices.DeleteFunc(slices.Clone(members), func(m string) bool { return strings.HasPrefix(m, l.Daemon.Spec.ID+"=") })
 		if len(others) < len(members) && l.Parameters[paramRejoin] == "" {
-			return fmt.Errorf("the store of mon.%s is gone: it is made anew when the others are a quorum, from which it gets everything. "+
-				"If they never will be, see 'holdfast ceph recover-mons --help'", l.Daemon.Spec.ID)
+			return fmt.Errorf("the store of mon.%s is lost: the agent makes a new one from the other mons when they "+
+				"form a quorum; if they cannot, see 'holdfast ceph recover-mons --help'", l.Daemon.Spec.ID)
 		}
 		members = others
 	}

@@ -84,7 +84,7 @@ func certificateFits(l *service.Local) error {
 func portFree(ctx context.Context, at string) error {
 	u, err := url.Parse(at)
 	if err != nil {
-		return fmt.Errorf("while reading where the gateway is to answer: %w", err)
+		return fmt.Errorf("while reading the address of the gateway: %w", err)
 	}
 	door, err := (&net.ListenConfig{}).Listen(ctx, "tcp", u.Host)
 	if err != nil {

@@ -124,7 +124,7 @@ func TestRGW_foreignUser(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"key":"user:app","data":{"user_id":"app","keys":[],"swift_keys":[]}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := perform(t, l, userCommand(rgw.VerbUserSet)); got != "user app is as it is wanted" {
+	if got := perform(t, l, userCommand(rgw.VerbUserSet)); got != "user app is as declared" {
 		t.Error(got)
 	}
 }

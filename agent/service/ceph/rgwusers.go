@@ -108,7 +108,7 @@ func setUser(ctx context.Context, l *service.Local, cmd service.Command) (string
 		return "", fmt.Errorf("while reading the request for user %s: %w", name, err)
 	}
 	u.Data["keys"] = []userKey{{User: name, AccessKey: access, SecretKey: secret}}
-	return "user " + name + " is as it is wanted", writeUser(ctx, l, u)
+	return "user " + name + " is as declared", writeUser(ctx, l, u)
 }
 
 // take gives the user what a command says of it.
@@ -187,7 +187,8 @@ func bucketsOf(ctx context.Context, l *service.Local, args ...string) (buckets [
 func findBuckets(ctx context.Context, l *service.Local) (string, error) {
 	buckets, err := bucketsOf(ctx, l)
 	if err == nil && len(buckets) > 0 {
-		err = fmt.Errorf("it has %s (%s): delete them with the keys of whom they belong to, or declare the store anew with deletionPolicy Retain",
+		err = fmt.Errorf("it has %s (%s): delete them with the keys of their owners, or declare the store again "+
+			"with deletionPolicy Retain",
 			words.Plural(len(buckets), "bucket"), words.Few(buckets))
 	}
 	return "the store has no buckets", err

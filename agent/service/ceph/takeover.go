@@ -72,7 +72,8 @@ func endForeign(ctx context.Context, l *service.Local, s systemd) error {
 	}
 	again, err := before(l)
 	if err == nil && again != nil {
-		err = fmt.Errorf("process %d, which ran %s.%s before, was ended, and process %d runs it now: something starts it again, or it was started twice. Switch off what does",
+		err = fmt.Errorf("process %d, which ran %s.%s before, was ended, but process %d runs it now: another "+
+			"program starts it again, or it was started twice; switch that program off",
 			p.PID, l.Daemon.Spec.Type, l.Daemon.Spec.ID, again.PID)
 	}
 	return err
@@ -87,7 +88,8 @@ func endable(l *service.Local, p *api.ForeignDaemon) error {
 	case p.Container:
 		return fmt.Errorf("process %d runs in a container: it was left alone", p.PID)
 	case p.Unit != "" && p.Unit != own: // such as cron.service, or that of a shell
-		return fmt.Errorf("process %d is run by the unit %s, which may be there for more than that: it was left alone. Have it run by %s", p.PID, p.Unit, own)
+		return fmt.Errorf("process %d belongs to the unit %s, which may do more than run it: it was left alone; run "+
+			"it by the unit %s", p.PID, p.Unit, own)
 	}
 	return nil
 }
@@ -186,7 +188,9 @@ func sameStore(l *service.Local, dir string) error {
 		return err
 	}
 	if is, err := os.Stat(p.Data); err != nil || !os.SameFile(is, adopted) {
-		return fmt.Errorf("the store of mon.%s is %s now, and was %s when it was adopted: set spec.mode of the cluster to Observed, delete its Daemon, and say 'holdfast ceph adopt' again", l.Daemon.Spec.ID, p.Data, dir)
+		return fmt.Errorf("the store of mon.%s is %s now, and was %s when it was adopted: set spec.mode of the "+
+			"cluster to Observed, delete its Daemon, and run 'holdfast ceph adopt' again", l.Daemon.Spec.ID, p.Data,
+			dir)
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func TestTakeOver_movedStore(t *testing.T) {
 	l.Parameters[paramStore] = t.TempDir()
 	startMon(t, l)
 	l.Parameters[paramStore] = old
-	if err := takeOverMon(t.Context(), l); err == nil || !strings.Contains(err.Error(), "say 'holdfast ceph adopt' again") || running(t, l) == nil {
+	if err := takeOverMon(t.Context(), l); err == nil || !strings.Contains(err.Error(), "run 'holdfast ceph adopt' again") || running(t, l) == nil {
 		t.Errorf("it goes on with the old store: %v", err)
 	}
 }
@@ -265,7 +265,7 @@ func TestEndForeign_twice(t *testing.T) {
 		}
 		both = len(slices.DeleteFunc(all, func(d api.ForeignDaemon) bool { return d.ID != l.Daemon.Spec.ID }))
 	}
-	if err := endForeign(t.Context(), l, noSystemd); err == nil || !strings.Contains(err.Error(), "something starts it again") {
+	if err := endForeign(t.Context(), l, noSystemd); err == nil || !strings.Contains(err.Error(), "another program starts it again") {
 		t.Errorf("after process %d: %v", first, err)
 	}
 }
@@ -280,7 +280,7 @@ func TestMon_unmounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Parameters[paramFounded], l.Parameters[paramMonmap] = "true", l.Daemon.Spec.ID+"=[v2:10.0.0.1:3300,v1:10.0.0.1:6789]"
-	if err := (Mon{}).ConfigureLocalService(t.Context(), l); err == nil || !strings.Contains(err.Error(), "is gone") {
+	if err := (Mon{}).ConfigureLocalService(t.Context(), l); err == nil || !strings.Contains(err.Error(), "is lost") {
 		t.Fatalf("without its store: %v", err)
 	}
 	if err := os.Rename(store+".away", store); err != nil {

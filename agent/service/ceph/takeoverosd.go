@@ -45,7 +45,9 @@ func adoptable(ctx context.Context, l *service.Local) error {
 				return err
 			}
 			if open == "" && p != nil {
-				return fmt.Errorf("device %s (%s) is not open, and osd.%s runs: it does not use it any more. Set spec.mode of the cluster to Observed, delete its Daemon, and say 'holdfast ceph adopt' again", device.ID, path, l.Daemon.Spec.ID)
+				return fmt.Errorf("device %s (%s) is not open, and osd.%s runs: it does not use it any more. Set "+
+					"spec.mode of the cluster to Observed, delete its Daemon, and run 'holdfast ceph adopt' again",
+					device.ID, path, l.Daemon.Spec.ID)
 			}
 			if open == "" { // it has ended before, and is looked at when it is opened
 				continue
@@ -89,7 +91,8 @@ func sameDevices(l *service.Local, dir string, used map[string]string) error {
 }
 
 func otherDevice(l *service.Local, name, is, was string) error {
-	return fmt.Errorf("the %s of osd.%s is %s now, and was %s when it was adopted: set spec.mode of the cluster to Observed, delete its Daemon, and say 'holdfast ceph adopt' again", name, l.Daemon.Spec.ID, is, was)
+	return fmt.Errorf("the %s of osd.%s is %s now, and was %s when it was adopted: set spec.mode of the cluster to "+
+		"Observed, delete its Daemon, and run 'holdfast ceph adopt' again", name, l.Daemon.Spec.ID, is, was)
 }
 
 // deviceNumber is the number of a block device, or that of the file.

@@ -156,7 +156,7 @@ func statusOf(reply []byte) error {
 		return binary.BigEndian.Uint32(reply[4*i:])
 	}
 	if word(1) != 1 || word(2) != 0 || word(4) != 0 || word(5) != 0 {
-		return errors.New("the server refuses to be asked")
+		return errors.New("the server refuses the lookup")
 	}
 	switch status := word(6); status {
 	case 0:
@@ -166,7 +166,7 @@ func statusOf(reply []byte) error {
 	case statusDelay:
 		return errBusy
 	case statusAccess:
-		return errors.New("the server lets nobody look at it")
+		return errors.New("the server refuses access to it")
 	default:
 		return fmt.Errorf("the server answers with the error %d of NFS", status)
 	}

@@ -27,11 +27,11 @@ func TestLookup(t *testing.T) {
 	}{
 		{"served", words(7, 1, 0, 0, 0, 0, 0, 0, 3), ""},
 		{"not exported", words(7, 1, 0, 0, 0, 0, 2), "does not export it"},
-		{"not for this host", words(7, 1, 0, 0, 0, 0, 13), "lets nobody look"},
+		{"not for this host", words(7, 1, 0, 0, 0, 0, 13), "refuses access"},
 		{"in its grace period, perhaps", words(7, 1, 0, 0, 0, 0, 10013), "error 10013 of NFS"},
-		{"the call is denied", words(7, 1, 1, 1, 5), "refuses to be asked"},
-		{"another version", words(7, 1, 0, 0, 0, 2, 3, 3), "refuses to be asked"},
-		{"cut off", words(7, 1), "refuses to be asked"},
+		{"the call is denied", words(7, 1, 1, 1, 5), "refuses the lookup"},
+		{"another version", words(7, 1, 0, 0, 0, 2, 3, 3), "refuses the lookup"},
+		{"cut off", words(7, 1), "refuses the lookup"},
 		{"nothing", nil, "does not answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

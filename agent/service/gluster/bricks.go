@@ -70,7 +70,8 @@ func (p pool) addBricks(ctx context.Context, cmd service.Command) error {
 		return err
 	}
 	if has := strings.Fields(cmd.Params[glusterd.ParamHas]); len(has) > 0 && !same(names(v), has) {
-		return fmt.Errorf("the volume has %d bricks (%s), and the leader decided while it had %d: it decides again after the next report",
+		return fmt.Errorf("the volume has %d bricks (%s), but had %d when the leader decided: the leader decides "+
+			"again after the next report",
 			len(v.Bricks), strings.Join(names(v), " "), len(has))
 	}
 	return p.do(ctx, slices.Concat([]string{"volume", "add-brick", cmd.Object}, layout(cmd), bricks, force(cmd))...)

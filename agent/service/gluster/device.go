@@ -143,8 +143,8 @@ func mount(ctx context.Context, line fstabLine, path string, mounted uint64) err
 		return nil
 	}
 	if mounted != 0 {
-		return fmt.Errorf("what was the device before it was pulled is still mounted at %s: end what uses it and unmount it, or "+
-			"restart the host", line.dir)
+		return fmt.Errorf("the device was pulled, and its old path is still mounted at %s: end the processes that "+
+			"use it and unmount it, or restart the host", line.dir)
 	}
 	if err := atomicfile.MkdirAll(line.dir, 0o755); err != nil {
 		return err

@@ -38,7 +38,8 @@ func readFstab(path string) (*fstab, error) {
 			uuid, ok = strings.CutPrefix(f[0], "UUID=")
 		}
 		if !ok {
-			return nil, fmt.Errorf("%s was changed by somebody: %q is no line of ours", path, strings.TrimSpace(line))
+			return nil, fmt.Errorf("%s was changed outside Holdfast, which did not write the line %q: remove it", path,
+				strings.TrimSpace(line))
 		}
 		t.lines = append(t.lines, fstabLine{uuid: uuid, dir: unescape.Replace(f[1])})
 	}

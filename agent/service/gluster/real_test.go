@@ -360,7 +360,7 @@ func TestReal_bricks(t *testing.T) {
 		t.Errorf("turned on again: %v, limit %d", v.Options, limitOf(v.Bricks[0].Path))
 	}
 	n.twice(glusterd.VerbAddBrick, "v", map[string]string{glusterd.ParamBricks: n.bricks("c"), glusterd.ParamHas: n.bricks("b", "a")})
-	n.refuses("the leader decided while it had 2", glusterd.VerbAddBrick, "v",
+	n.refuses("but had 2 when the leader decided", glusterd.VerbAddBrick, "v",
 		map[string]string{glusterd.ParamBricks: n.bricks("d"), glusterd.ParamHas: n.bricks("a", "b")})
 	if got := len(n.volume().Bricks); got != 3 {
 		t.Fatalf("the volume has %d bricks, want 3", got)

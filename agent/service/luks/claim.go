@@ -61,7 +61,8 @@ func Claimable(ctx context.Context, path string, o Owner, key []byte) (open stri
 	}
 	for _, m := range all {
 		if !strings.HasPrefix(m.uuid, "CRYPT-") {
-			return "", fmt.Errorf("%s (%s) lies on device %s, and is more than that in clear", m.name, m.path, path)
+			return "", fmt.Errorf("device %[3]s is in use by %[1]s (%[2]s), which is not its decrypted form", m.name,
+				m.path, path)
 		}
 		open = m.path
 	}

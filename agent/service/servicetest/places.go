@@ -48,7 +48,7 @@ func Swept(t *testing.T, code *failpoint.Points, elsewhere map[string]string) {
 			t.Errorf("%s is said not to be swept, and is", what)
 		}
 	}
-	t.Logf("%d places in the code, at %d of which nobody was killed", all, len(missing))
+	t.Logf("%d places in the code, at %d of which no agent was killed", all, len(missing))
 }
 
 // reasoned is the narrowest of the names that elsewhere has for a place.

@@ -21,7 +21,7 @@ import (
 // testSealed has a daemon configured and destroyed where all file systems are for reading alone but its own places.
 func testSealed(t *testing.T, s *Subject) {
 	if s.Mounts {
-		t.Log("not looked at: it mounts file systems, and what is mounted among sealed ones is seen by nobody else; without a disk, another subject shows it")
+		t.Log("not looked at: it mounts file systems, and what is mounted among sealed ones is seen by no other process; without a disk, another subject shows it")
 		return
 	}
 	l := s.New(t)
@@ -68,7 +68,7 @@ func apart(f func()) {
 }
 
 // errNoNamespace is that of a machine on which there are no mount namespaces for who runs the tests, as in many containers.
-var errNoNamespace = errors.New("this machine lets nobody have mounts of his own")
+var errNoNamespace = errors.New("this machine allows no private mounts")
 
 // sealTight seals, and fails where something beside can be written to still.
 func sealTight(open []string, beside string) error {

@@ -82,40 +82,40 @@ var codes = []Code{
 	{"CEPHADM_AGENT_DOWN", "cephadm misses agents of its own. Holdfast does not use them.",
 		"switch them off: 'holdfast ceph config set mgr mgr/cephadm/use_agent false'"},
 	{"CEPHADM_CERT_ERROR", "cephadm has a certificate that is invalid or expires.",
-		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
+		"Holdfast manages this cluster: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
 	{"CEPHADM_CERT_WARNING", "cephadm has a certificate that expires.",
-		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
+		"Holdfast manages this cluster: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
 	{"CEPHADM_DAEMON_PLACE_FAIL", "cephadm cannot start daemons.",
-		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
+		"Holdfast manages this cluster: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
-	{"CEPHADM_FAILED_DAEMON", "A daemon that cephadm looks after has failed.",
-		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
+	{"CEPHADM_FAILED_DAEMON", "A daemon that cephadm manages has failed.",
+		"Holdfast manages this cluster: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
 	{"CEPHADM_FAILED_SET_OPTION", "cephadm cannot set an option.",
-		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
+		"Holdfast manages this cluster: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
 	{"CEPHADM_HOST_CHECK_FAILED", "A host does not meet what cephadm wants.",
-		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
+		"Holdfast manages this cluster: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
 	{"CEPHADM_INVALID_CONFIG_OPTION", "cephadm was given an option that Ceph does not have.",
-		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
+		"Holdfast manages this cluster: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
 	{"CEPHADM_PAUSED", "cephadm is paused.",
-		"nothing: this cluster is looked after by Holdfast; 'holdfast ceph mgr module disable cephadm' ends the " +
+		"nothing: Holdfast manages this cluster; 'holdfast ceph mgr module disable cephadm' ends the " +
 			"warning"},
 	{"CEPHADM_REFRESH_FAILED", "cephadm cannot read the state of hosts.",
-		"this cluster is looked after by Holdfast: switch cephadm off with 'holdfast ceph mgr module disable " +
+		"Holdfast manages this cluster: switch cephadm off with 'holdfast ceph mgr module disable " +
 			"cephadm'"},
-	{"CEPHADM_STRAY_DAEMON", "Daemons run that cephadm does not look after: those of Holdfast.",
+	{"CEPHADM_STRAY_DAEMON", "cephadm reports daemons that it does not manage: those of Holdfast.",
 		"nothing: 'holdfast ceph mgr module disable cephadm' ends the warning"},
-	{"CEPHADM_STRAY_HOST", "Hosts have daemons that cephadm does not look after: those of Holdfast.",
+	{"CEPHADM_STRAY_HOST", "cephadm reports hosts with daemons that it does not manage: those of Holdfast.",
 		"nothing: 'holdfast ceph mgr module disable cephadm' ends the warning"},
 	{"DAEMON_OLD_VERSION", "Daemons have run different releases of Ceph for a long time.",
 		"install one release on all hosts ('holdfast status' shows the releases), and restart the old daemons: " +
 			"'holdfast daemon restart'"},
-	{"DASHBOARD_DEBUG", "The dashboard shows its errors in full to whoever asks.",
+	{"DASHBOARD_DEBUG", "The dashboard shows every user its errors in full.",
 		"'holdfast ceph dashboard debug disable'"},
 	{"DB_DEVICE_STALLED_READ_ALERT", "The device of an OSD's database stalls while it reads.",
 		"check the device ('smartctl -a', the kernel's log on its host), and replace it if it fails"},
@@ -151,7 +151,7 @@ var codes = []Code{
 	{"MANY_OBJECTS_PER_PG", "A pool has far more objects in each placement group than the others.",
 		"let Ceph choose the number: 'holdfast ceph osd pool set POOL pg_autoscale_mode on'"},
 	{"MDS_ALL_DOWN", "No metadata server of a file system runs: its files cannot be reached.",
-		"run 'holdfast why' with the Filesystem; when somebody ran 'ceph fs fail': 'holdfast ceph fs set FS " +
+		"run 'holdfast why' with the Filesystem; after 'ceph fs fail': 'holdfast ceph fs set FS " +
 			"joinable true'"},
 	{"MDS_CACHE_OVERSIZED", "A metadata server uses more memory than it should.",
 		"raise mds_cache_memory_limit in spec.ceph.config, or find the client that holds most: 'holdfast ceph tell " +
@@ -228,7 +228,7 @@ var codes = []Code{
 	{"MON_MSGR2_NOT_ENABLED", "Mons do not speak the newer protocol.", "'holdfast ceph mon enable-msgr2'"},
 	{"MON_NETSPLIT", "Mons do not reach each other.",
 		"check the network between the hosts of the mons that 'holdfast ceph health detail' names"},
-	{"MON_STALE_NETWORK_INFO", "A mon has not learned for long how the network between mons is.",
+	{"MON_STALE_NETWORK_INFO", "A mon has no recent measurement of the network between mons.",
 		"'holdfast why quorum'"},
 	{"NONEXISTENT_MON_CRUSH_LOC_STRETCH_MODE", "A mon of a stretched cluster has a site that CRUSH does not have.",
 		"'holdfast ceph mon set_location NAME datacenter=SITE'"},

@@ -174,8 +174,8 @@ func Next(spec *api.CephSpec, facts *Facts, mgrs []*api.Daemon, mgrAvailable boo
 		return drop(facts)
 	}
 	if facts.Backend != "" && facts.Backend != module.Name {
-		return &Step{Reason: api.ReasonConflict, Why: fmt.Sprintf("'ceph orch' is answered by the module %s, which "+
-			"somebody chose: run 'holdfast ceph orch set backend \"\"', or set spec.ceph.orch.state to Disabled", facts.Backend)}
+		return &Step{Reason: api.ReasonConflict, Why: fmt.Sprintf("another module, %s, answers 'ceph orch': run "+
+			"'holdfast ceph orch set backend \"\"', or set spec.ceph.orch.state to Disabled", facts.Backend)}
 	}
 	if !mgrAvailable { // which Ceph says itself: until a manager is active, nobody knows what it loads
 		return atBirth(facts, mgrs)

@@ -29,7 +29,7 @@ func Greet(ctx context.Context, address string) error {
 		return fmt.Errorf("%w: while waiting for the greeting of %s: %w", ErrNoAnswer, address, err)
 	}
 	if string(said) != greeting {
-		return fmt.Errorf("what listens on %s is no daemon of Ceph", address)
+		return fmt.Errorf("the program that listens on %s is not a daemon of Ceph", address)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestGreet_somethingElse(t *testing.T) {
 			fmt.Fprint(conn, "220 mail\r\n")
 		}
 	}()
-	if err := rados.Greet(t.Context(), l.Addr().String()); err == nil || !strings.Contains(err.Error(), "is no daemon of Ceph") {
+	if err := rados.Greet(t.Context(), l.Addr().String()); err == nil || !strings.Contains(err.Error(), "is not a daemon of Ceph") {
 		t.Error(err)
 	}
 }

@@ -48,17 +48,17 @@ func (f *Facts) flag(name string, id int, o OSD) (where, unset string) {
 
 func (f *Facts) down(d *api.Daemon, id int, o OSD) *api.DaemonService {
 	if where, unset := f.flag("noup", id, o); where != "" {
-		return out(api.ReasonFlagSet, "take the flag away with 'holdfast ceph "+unset+"'",
-			"its process runs, and Ceph does not call it up: %s", where)
+		return out(api.ReasonFlagSet, "remove the flag with 'holdfast ceph "+unset+"'",
+			"its process runs, and Ceph does not mark it up: %s", where)
 	}
 	return out(api.ReasonDaemonHangs, restart(d),
-		"its process runs, and Ceph calls it down: other OSDs get no answer from it")
+		"its process runs, and Ceph marks it down: other OSDs get no answer from it")
 }
 
 func (f *Facts) marked(id int, o OSD) *api.DaemonService {
 	in := fmt.Sprintf("'holdfast ceph osd in %d'", id)
 	if where, unset := f.flag("noin", id, o); where != "" {
-		return out(api.ReasonFlagSet, "take the flag away with 'holdfast ceph "+unset+"', and take the OSD in with "+in,
+		return out(api.ReasonFlagSet, "remove the flag with 'holdfast ceph "+unset+"', and take the OSD in with "+in,
 			"its process runs, and Ceph has it out: %s", where)
 	}
 	return out(api.ReasonMarkedOut, "take it in again with "+in+"; to remove it for good, see 'holdfast device --help'",

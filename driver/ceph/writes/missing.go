@@ -26,7 +26,7 @@ func missing(c *Cluster, p *Pool) Word {
 	case p.Room < p.Copies && len(c.Out) > 0:
 		return Word{
 			Reason: api.ReasonInsufficientNodes,
-			Text:   fmt.Sprintf("%s, because somebody marked %s out", p.fewPlaces(), words.Few(c.Out)),
+			Text:   fmt.Sprintf("%s, because OSDs are marked out (%s)", p.fewPlaces(), words.Few(c.Out)),
 			Next:   "run " + quote("holdfast ceph osd in", strings.TrimPrefix(c.Out[0], "osd.")),
 		}
 	case p.Room < p.Copies:

@@ -128,11 +128,11 @@ func paused(c *Cluster, _ *Pool) Word {
 	next := "when the reason is over, run " + quote(health.Unset("pausewr"))
 	switch {
 	case read:
-		return Word{api.ResourceOffline, api.ReasonClientsPaused, "no client reads or writes: somebody paused the " +
-			"cluster with 'ceph osd pause'", next}
+		return Word{api.ResourceOffline, api.ReasonClientsPaused, "clients can neither read nor write: the cluster " +
+			"is paused ('ceph osd pause')", next}
 	case write:
-		return Word{api.ResourceDegraded, api.ReasonClientsPaused, "no client writes: somebody set pausewr for the " +
-			"whole cluster", next}
+		return Word{api.ResourceDegraded, api.ReasonClientsPaused, "clients cannot write: the flag pausewr is set " +
+			"for the whole cluster", next}
 	}
 	return well
 }
@@ -142,7 +142,7 @@ func full(c *Cluster, p *Pool) Word {
 	switch {
 	case slices.Contains(c.Flags, "full"):
 		return Word{api.ResourceDegraded, api.ReasonFull, "it takes no writes: the flag full is set for the " +
-			"whole cluster", "add disks or delete data, or, if somebody set it, run " + quote(health.Unset("full"))}
+			"whole cluster", "add disks or delete data, or, if a user set the flag, run " + quote(health.Unset("full"))}
 	case slices.Contains(p.Flags, "full_quota"):
 		return well // Ceph sets both
 	case slices.Contains(p.Flags, "full"):

@@ -71,12 +71,12 @@ func (f *FS) unserved() Word {
 		}
 	case f.Closed:
 		return Word{
-			Reason: api.ReasonNotJoinable, Text: "no MDS may serve it: somebody ran 'ceph fs fail', or set it not joinable",
+			Reason: api.ReasonNotJoinable, Text: "no MDS may serve it: it is set not joinable, as by 'ceph fs fail'",
 			Next: "when the reason is over, run " + quote("holdfast ceph fs set", f.Name, "joinable true"),
 		}
 	case f.MaxMDS == 0:
 		return Word{
-			Reason: api.ReasonChangedOutside, Text: "no MDS serves it: somebody set it down",
+			Reason: api.ReasonChangedOutside, Text: "no MDS serves it: it is set down in Ceph",
 			Next: "when the reason is over, run " + quote("holdfast ceph fs set", f.Name, "down false"),
 		}
 	case len(f.Hung) > 0:

@@ -73,8 +73,8 @@ func unknownText(r engine.ResolvedNode) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("spec.glusterfs.closed names %s, which closes nothing, because it is none of the devices and "+
-		"directories of the node: write it as spec.devices or spec.directories has it, or remove it", words.Few(names))
+	return fmt.Sprintf("spec.glusterfs.closed names %s, which is neither a device nor a directory of the node: "+
+		"write it as in spec.devices or spec.directories, or remove it", words.Few(names))
 }
 
 // condition is the one of a node, and false where it has none.

@@ -44,7 +44,7 @@ func (Resolver) Kind() action.Kind {
 	return action.Kind{
 		Name: Kind, Executor: api.ByLeader, Mode: action.Shared, Steps: []string{"resolve"}, Final: true,
 		Timeout: 10 * time.Minute,
-		Summary: "keeps the copy that a person chose of files in split-brain, and heals the others from it",
+		Summary: "keeps the copy of files in split-brain that a user chose, and heals the others from it",
 	}
 }
 
@@ -136,7 +136,7 @@ func resolveCommand(view *engine.View, a *api.Action) (*api.Daemon, engine.Comma
 			return d, cmd, nil
 		}
 	}
-	return nil, cmd, errors.New("no glusterd of the cluster speaks for its pool: waiting for one")
+	return nil, cmd, errors.New("waiting for a glusterd of the cluster that reports on the pool")
 }
 
 // notSplit says why a file cannot be meant. The list of those in split-brain is bounded, and names

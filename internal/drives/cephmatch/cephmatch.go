@@ -52,13 +52,14 @@ func Validate(f *api.DriveFilter, data bool) error {
 	like := f.Model != "" || f.Vendor != "" || f.Size != "" || f.Rotational != nil
 	switch {
 	case len(f.Paths) > 0 && like:
-		return errors.New("paths stands alone with match Ceph: remove model, vendor, size and rotational")
+		return errors.New("with match Ceph, paths excludes other fields: remove model, vendor, size and rotational")
 	case !f.All && !like && len(f.Paths) == 0:
 		return errors.New("the filter selects nothing: add all, paths, model, vendor, size or rotational")
 	case f.All && (like || len(f.Paths) > 0):
-		return errors.New("all stands alone with match Ceph: remove the other fields, or all")
+		return errors.New("with match Ceph, all excludes other fields: remove the other fields, or all")
 	case f.All && !data:
-		return errors.New("all is for dataDevices with match Ceph: say what the disks are like")
+		return errors.New("with match Ceph, only dataDevices may have all: select disks by model, vendor, size or " +
+			"rotational")
 	case f.Size != "":
 		_, err := ParseSize(f.Size)
 		return err

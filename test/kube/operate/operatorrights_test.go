@@ -40,11 +40,11 @@ func TestPolicies_operator(t *testing.T) {
 		{"delete a Role of other people's", "Roles and RoleBindings of hosts alone", func(ctx context.Context) error {
 			return operator.Delete(ctx, role("theirs"))
 		}},
-		{"another label of a namespace", "nothing of a namespace but the label", func(ctx context.Context) error {
+		{"another label of a namespace", "may change only this label of a namespace", func(ctx context.Context) error {
 			return operator.Patch(ctx, namespace(),
 				merged(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
 		}},
-		{"an annotation of a namespace", "nothing of a namespace but the label", func(ctx context.Context) error {
+		{"an annotation of a namespace", "may change only this label of a namespace", func(ctx context.Context) error {
 			return operator.Patch(ctx, namespace(),
 				merged(`{"metadata":{"annotations":{"holdfast.io/unprotected":"yes"}}}`))
 		}},

@@ -94,13 +94,13 @@ func TestPolicies_hosts(t *testing.T) {
 		{"the status of its daemon", "", status(its("mon-h1"), `{"status":{"state":"Running"}}`)},
 		{"the status of another one's daemon", "of its own daemons alone",
 			status(its("mon-h2"), `{"status":{"state":"Running"}}`)},
-		{"the spec of its daemon", "may change nothing of a daemon but its status", func(ctx context.Context) error {
+		{"the spec of its daemon", "may change only the status of a daemon", func(ctx context.Context) error {
 			return h1.Patch(ctx, its("mon-h1"), merged(`{"spec":{"command":["sh"]}}`))
 		}},
-		{"a label of its daemon", "may change nothing of a daemon but its status", func(ctx context.Context) error {
+		{"a label of its daemon", "may change only the status of a daemon", func(ctx context.Context) error {
 			return h1.Patch(ctx, its("mon-h1"), merged(`{"metadata":{"labels":{"a":"b"}}}`))
 		}},
-		{"a finalizer of its own", "may change nothing of a daemon but its status", func(ctx context.Context) error {
+		{"a finalizer of its own", "may change only the status of a daemon", func(ctx context.Context) error {
 			return h1.Patch(ctx, its("mon-h1"), merged(`{"metadata":{"finalizers":["holdfast.io/daemon","a/b"]}}`))
 		}},
 		{"the agent's finalizer", "", func(ctx context.Context) error {
