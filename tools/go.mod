@@ -7,6 +7,7 @@ tool (
 	github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity
 	golang.org/x/vuln/cmd/govulncheck
 	gotest.tools/gotestsum
+	mvdan.cc/gofumpt
 	sigs.k8s.io/controller-tools/cmd/controller-gen
 )
 
