@@ -12,14 +12,11 @@
 //   - Commands (verbs.go and *verbs.go) are rows of one table: how a verb is performed, what it does
 //     to an Observation (foresee.go), and its risk. So a shown plan and the real one cannot differ.
 //   - Status (status.go, health*.go) makes the StorageStatus and the next step of each health check.
-//   - Actions: adopt*.go and handover*.go take over a running cluster, recover*.go a lost quorum;
-//     package daemonaction stops, starts and restarts daemons.
-//   - Rooms below decide from facts alone, and the planner writes what they decide: drift (changes by
-//     hand), location and crushmap (CRUSH), serves and writes (why nothing is served), orch, health.
+//   - Actions: adopt*.go and handover*.go take over a running cluster, recover*.go a lost quorum.
+//   - Packages below are pure; the planner writes what they decide: drift, location, serves, orch.
 //
 // How a cluster comes up: one plan makes all keys, starts the mons and mgrs, and has the OSDs
 // prepared; nothing waits for anything else on its host. The mons find the keys of all mgrs in the
 // keyring that their stores are made from. When the mons answer, the OSDs are registered (osd new);
-// when Ceph's map shows them, they are started. Each step may be cut off anywhere, and the next run
-// continues from what is there.
+// when Ceph's map shows them, they are started. Each step can be cut off; the next run continues.
 package ceph
