@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime/logfile"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/daemonlog"
 )
 
 var now = time.Date(2026, 11, 27, 3, 10, 0, 0, time.UTC)
@@ -80,7 +81,10 @@ func TestPrintFile_rotated(t *testing.T) {
 func TestAppended(t *testing.T) {
 	path := write(t, t.TempDir(), "default.ceph-osd-3", "")
 	var out, want bytes.Buffer
-	at := int64(0)
+	at, err := daemonlog.Start(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 3000 {
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
