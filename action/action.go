@@ -68,9 +68,15 @@ type Progress struct {
 	Unit         string
 	// Uneven is set where the pace so far says nothing of the rest, as where each part waits for somebody of its own: no end is estimated.
 	Uneven bool
+	// Output is what a step that reads something found, at most MaxOutput bytes, and Next where
+	// that ends.
+	Output, Next string
 	// Recheck is when to look again; zero means one second, and up to half a minute in a step that takes long.
 	Recheck time.Duration
 }
+
+// MaxOutput bounds the output of an action, in bytes.
+const MaxOutput = 64 << 10
 
 // Handler carries out one kind. Its methods may be called by several goroutines, for different actions.
 //

@@ -152,6 +152,7 @@ func (m *move) note(s *api.ActionStep, p Progress) {
 		m.status.Estimated = estimate(s, p, m.now)
 	}
 	s.Message, s.Done, s.Total, s.Unit = bounded(p.Message, maxText), p.Count, p.Total, bounded(p.Unit, maxUnit)
+	m.status.Output, m.status.Next = bounded(p.Output, MaxOutput), p.Next
 	m.status.Message, m.status.WaitsFor = bounded(p.Message, maxMessage), bounded(p.WaitsFor, maxText)
 	if p.Message == "" {
 		m.status.Message = "step " + s.Name

@@ -262,7 +262,8 @@ func (x *running) schedule(ctx context.Context, actions []*api.Action, f Facts) 
 
 func (x *running) tell(a *api.Action) {
 	if a.Status.State.Final() {
-		x.Log.Info("an action has ended", "action", a.Namespace+"/"+a.Name, "kind", a.Spec.Kind, "state", a.Status.State, "message", a.Status.Message)
+		x.Log.Log(context.Background(), LevelOf(a), "an action has ended", "action", a.Namespace+"/"+a.Name,
+			"kind", a.Spec.Kind, "state", a.Status.State, "message", a.Status.Message)
 	}
 }
 

@@ -15,15 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/action/logaction"
 	"github.com/holdfast-storage/holdfast/agent/deviceaction"
 	"github.com/holdfast-storage/holdfast/agent/inventory"
+	"github.com/holdfast-storage/holdfast/agent/logs"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 )
 
 // ActionKinds are the kinds of actions that agents carry out.
 func ActionKinds() []action.Kind {
-	return append(deviceaction.Kinds(), restartKind, action.CommandKind)
+	return append(deviceaction.Kinds(), restartKind, action.CommandKind, logaction.Kind)
 }
 
 // actions holds the Actions of this host that its agent carries out, and the work on them. The record of each is the Action
@@ -53,7 +55,7 @@ func newActions(a *agent) *actions {
 		belongs: func(act *api.Action) bool { return act.Spec.Host == a.Name },
 		changed: x.changed, listed: x.clear,
 	}
-	for _, h := range append(deviceaction.Handlers(hardware(a)), &restart{a}, &command{agent: a}) {
+	for _, h := range append(deviceaction.Handlers(hardware(a)), &restart{a}, &command{agent: a}, logs.New(logsOf(a))) {
 		x.handlers[h.Kind().Name] = h
 	}
 	return x
@@ -66,6 +68,12 @@ func hardware(a *agent) deviceaction.Host {
 		Busy:    (&inventory.Scanner{Mounts: a.Mounts}).Busy,
 		Daemons: a.work.daemons.whole, Working: a.Claims.Reason, Hold: a.Claims.hold,
 	}
+}
+
+// logsOf is what the actions that read logs need.
+func logsOf(a *agent) logs.Host {
+	return logs.Host{Name: a.Name, Pods: a.RuntimeKind == api.RuntimePod, Client: a.client,
+		Daemon: a.work.daemons.get, File: a.paths.logFile}
 }
 
 // changed puts an action in line. What else changes is the agent's own record, after which it knows itself when to go on.
@@ -160,7 +168,8 @@ func (x *actions) work(ctx context.Context, key types.NamespacedName) {
 	case err == nil && turn.Action.Status.State.Final():
 		x.queue.Forget(key)
 		x.remove(x.agent.paths.actionOf(known.UID))
-		x.agent.log.Info("an action has ended", "action", key, "kind", known.Spec.Kind, "state", turn.Action.Status.State, "message", turn.Action.Status.Message)
+		x.agent.log.Log(ctx, action.LevelOf(known), "an action has ended", "action", key, "kind", known.Spec.Kind,
+			"state", turn.Action.Status.State, "message", turn.Action.Status.Message)
 	case err == nil:
 		x.queue.Forget(key)
 		x.queue.AddAfter(key, turn.Next)

@@ -127,7 +127,7 @@ func TestRestart_refused(t *testing.T) {
 		{"no such daemon", restartOf("nine"), "daemon nine does not exist on host h1"},
 		{"stopped", restartOf("stopped"), "is Stopped, not Running"},
 		{"no daemon at all", restartOf("one", func(a *api.Action) { a.Spec.Target = "host/h1" }), "it must be daemon/NAME"},
-		{"a kind of a newer release", restartOf("one", func(a *api.Action) { a.Spec.Kind = "daemon.polish" }), `knows no kind "daemon.polish", only host.rescan, device.wipe, device.light, daemon.restart, service.command: upgrade Holdfast`},
+		{"a kind of a newer release", restartOf("one", func(a *api.Action) { a.Spec.Kind = "daemon.polish" }), `knows no kind "daemon.polish", only host.rescan, device.wipe, device.light, daemon.restart, service.command, daemon.log: upgrade Holdfast`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, talker("one"), talker("stopped", func(d *api.Daemon) { d.Spec.State = api.WantStopped }))

@@ -169,6 +169,14 @@ func newAgent(cfg Config) (*agent, error) {
 	}
 	a.foreign.Proc = cfg.proc
 	a.words = &lastwords.Notes{Log: a.paths.logFile}
+	a.client = cfg.client
+	if a.client == nil {
+		cl, err := newClient(cfg.REST, a.clock)
+		if err != nil {
+			return nil, err
+		}
+		a.client = cl
+	}
 	a.work = newWork(a)
 	a.acts = newActions(a)
 	a.reports = newReports(a)
@@ -178,14 +186,6 @@ func newAgent(cfg Config) (*agent, error) {
 	}
 	if err := a.openSole(); err != nil {
 		return nil, err
-	}
-	a.client = cfg.client
-	if a.client == nil {
-		cl, err := newClient(cfg.REST, a.clock)
-		if err != nil {
-			return nil, err
-		}
-		a.client = cl
 	}
 	return a, nil
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/action/logaction"
 	"github.com/holdfast-storage/holdfast/agent/runtime/runtimetest"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -368,5 +369,19 @@ func deeds() []story {
 			w.t.Errorf("it says %s: it is to be done, and again where it is not known that it was", is)
 		}
 	}}
-	return []story{restart, cancelled, command}
+	look := story{logaction.Kind.Name, nil, disk, []step{
+		created(talker("one")),
+		{"the look into its log", func(w *world) {
+			w.await("the first line", func() bool { return w.starts("one") == 1 })
+			a := restartOf("one")
+			a.Spec = logaction.For(w.daemon("one"), logaction.Ask{Tail: 1}).Spec
+			w.create(a)
+		}, func(w *world) bool { return w.action().Status.State == api.ActionDone }},
+	}, func(w *world) {
+		is := w.action().Status
+		if is.Output != "started\n" || is.Next == "" || strings.Contains(is.Message, "started") {
+			w.t.Errorf("it says %+v", is)
+		}
+	}}
+	return []story{restart, cancelled, command, look}
 }

@@ -76,7 +76,7 @@ func underWayOn(ctx context.Context, c client.Client, host *api.Host) (waiting [
 	}
 	for i := range actions {
 		switch a := &actions[i]; {
-		case a.Status.State.Final(), a.Spec.Kind == api.ActionServiceCommand:
+		case a.Status.State.Final(), action.Quiet(a):
 		case waitsForSilent(a, host):
 			waiting = append(waiting, fmt.Sprintf("%s (%s)", a.Name, a.Spec.Kind))
 		default:

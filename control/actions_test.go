@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
@@ -101,6 +102,11 @@ func TestActions_admission(t *testing.T) {
 	expectError(t, "a command by a server", admin.Create(ctx, own), "")
 	if own.Spec.Approval != api.ApprovalGranted {
 		t.Errorf("the command of a server is created as %+v", own.Spec)
+	}
+	look := actionIn(ns, "look", of("strict", ns+"-busy", ""), func(a *api.Action) { a.Spec.Kind = action.DaemonLog })
+	expectError(t, "a look into a log", jo.Create(ctx, look), "")
+	if look.Spec.Approval != api.ApprovalGranted {
+		t.Errorf("the look into a log is created as %+v", look.Spec)
 	}
 	expectError(t, "creating by a viewer", viewer.Create(ctx, actionIn(ns, "viewers")), "ask an administrator")
 

@@ -26,10 +26,6 @@ func CommandFor(d *api.Daemon, cmd Command) (*api.Action, error) {
 	})
 }
 
-// IsCommand says whether an Action is part of carrying out a plan. Such an action is in no view, tells no events, and wakes no
-// cluster: whoever asked waits for it.
-func IsCommand(a *api.Action) bool { return a.Spec.Kind == api.ActionServiceCommand }
-
 // carryOut has one command carried out, by the driver or by the agent of a daemon.
 func (r *run) carryOut(ctx context.Context, cmd Command, secrets SecretReader) error {
 	ctx, cancel := context.WithTimeout(ctx, r.commandTimeout())

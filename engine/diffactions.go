@@ -7,15 +7,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
 // ActionsOf returns those of all actions that may concern a cluster: its own, and those of no cluster, which hosts have. They
-// are sorted by namespace and name. Commands to agents are not among them (see IsCommand).
+// are sorted by namespace and name. Quiet ones are not among them.
 func ActionsOf(all []api.Action, cluster types.NamespacedName) []api.Action {
 	var actions []api.Action
 	for i := range all {
-		if a := &all[i]; IsCommand(a) {
+		if a := &all[i]; action.Quiet(a) {
 			continue
 		} else if a.Spec.Cluster == "" || a.Namespace == cluster.Namespace && a.Spec.Cluster == cluster.Name {
 			actions = append(actions, *a)

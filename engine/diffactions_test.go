@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -63,5 +64,18 @@ func TestDiff_actions(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestActionsOf: what nobody follows is in no view, and so emits no events.
+func TestActionsOf(t *testing.T) {
+	of := func(kind string) func(*api.Action) { return func(a *api.Action) { a.Spec.Kind = kind } }
+	all := []api.Action{
+		testAction("a", "1", ""), testAction("b", "2", "", of(action.DaemonLog)),
+		testAction("c", "3", "", of(api.ActionServiceCommand)), testAction("d", "4", "", onHost("h1")),
+	}
+	got := ActionsOf(all, types.NamespacedName{Namespace: "default", Name: "c"})
+	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "d" {
+		t.Errorf("%+v", got)
 	}
 }

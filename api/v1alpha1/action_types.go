@@ -192,6 +192,16 @@ type ActionStatus struct {
 	// action.
 	// +optional
 	Executor ActionExecutor `json:"executor,omitempty"`
+	// Output is what an action that reads something found, without secrets. The action is removed
+	// soon after its end.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	Output string `json:"output,omitempty"`
+	// Next is where Output ends, for the action that reads what comes after it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[0-9a-z.]*$`
+	Next string `json:"next,omitempty"`
 	// Approver is who granted or rejected the action.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256

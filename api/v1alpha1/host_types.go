@@ -117,16 +117,6 @@ func LocationLabels() []string {
 // disconnected before. It is not a reason, because tables show the reason.
 const HostAgentReturned = "reconnected after it was disconnected"
 
-// ReturnedSince says since when the agent is connected again; ok is false while it is disconnected,
-// or if it always was connected. A message of True is HostAgentReturned of some version.
-func (h *Host) ReturnedSince() (since time.Time, ok bool) {
-	c := meta.FindStatusCondition(h.Status.Conditions, HostAgentConnected)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Message == "" {
-		return time.Time{}, false
-	}
-	return c.LastTransitionTime.Time, true
-}
-
 // Conditions of a Host.
 const (
 	// HostAgentConnected says whether the agent's heartbeat is fresh. It says nothing of the

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-storage/holdfast/cli/bundle/redact"
+	"github.com/holdfast-storage/holdfast/internal/redact"
 )
 
 // most is how long one file of a bundle may be, in bytes; the end of a longer one is cut off.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
-	"github.com/holdfast-storage/holdfast/cli/bundle/redact"
+	"github.com/holdfast-storage/holdfast/internal/redact"
 	"github.com/holdfast-storage/holdfast/platform/kube"
 )
 

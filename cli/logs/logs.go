@@ -1,4 +1,5 @@
-// Package logs is 'holdfast logs': the log of a daemon, on the host on which it runs.
+// Package logs is 'holdfast logs': the log of a daemon. On its host the command reads the file;
+// elsewhere it has the agent of that host read it.
 package logs
 
 import (
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/cli/exit"
 )
 
 // findTimeout bounds the question which daemon is meant.
@@ -27,6 +29,9 @@ type Home struct {
 	// Namespace is where Find looks, and DataDir is the directory of Holdfast's state on this machine.
 	Namespace, DataDir func() string
 	Out, Err           io.Writer
+
+	// waits are usual unless a test sets them.
+	waits waits
 }
 
 // options are those of the command.
@@ -41,13 +46,13 @@ func Command(h Home) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "logs DAEMON [-f] [--tail N] [--since DURATION]",
-		Short: "Print the log of a daemon of this host",
-		Long: `Prints what a daemon wrote to its log, also when the servers do not answer. Run it as root on the host
-of the daemon. Elsewhere it names that host, and prints what the agent reported of the daemon's last
-end. In Kubernetes use 'kubectl logs'.
+		Short: "Print the log of a daemon",
+		Long: `Prints what a daemon wrote to its log, from any machine with the kubeconfig of an administrator.
+The agent of the daemon's host reads the log, takes secrets out, and passes on at most the last 48 KiB.
 
-At their default level the logs of Ceph have no keys. At a higher one they may: look at a log before
-you pass it on, or use 'holdfast support-bundle', which takes them out.`,
+As root on the host of the daemon it reads the file itself: all of it, as the daemon wrote it, and
+also when no server answers. At their default level the logs of Ceph have no keys. At a higher one
+they may: look at such a log before you pass it on. In Kubernetes use 'kubectl logs'.`,
 		Example: `  holdfast logs osd.3 -f
   holdfast logs daemon/ceph-mon-a --since 10m
   holdfast logs ceph-rgw-s3-a --tail 100`,
@@ -56,13 +61,18 @@ you pass it on, or use 'holdfast support-bundle', which takes them out.`,
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&o.follow, "follow", "f", false, "also print new lines when they are written")
-	f.IntVar(&o.tail, "tail", -1, "how many of the last lines to print; -1: all")
+	f.IntVar(&o.tail, "tail", -1, "how many of the last lines to print; -1: all, from another host up to 48 KiB")
 	f.DurationVar(&o.since, "since", 0, "print only lines that are younger than this, such as 10m")
 	return cmd
 }
 
-// print prints the log of a daemon that is on this host, or says where it is.
+// print prints the log of a daemon: from this host if it is here, and otherwise by the agent of its
+// host.
 func (h Home) print(ctx context.Context, name string, o options) error {
+	if o.tail < -1 || o.since < 0 {
+		return exit.With(exit.Usage, errors.New("cannot print a log so: --tail must be a number of lines or -1, and "+
+			"--since a time such as 10m; see 'holdfast logs --help'"))
+	}
 	d, unreached := h.find(ctx, name)
 	process := ""
 	switch {
@@ -80,10 +90,10 @@ func (h Home) print(ctx context.Context, name string, o options) error {
 	path := pathOf(h.DataDir(), process)
 	_, err := os.Stat(path)
 	switch {
+	case err != nil && d != nil:
+		return h.elsewhere(ctx, d, name, o)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("only root may read %s: use sudo", path)
-	case errors.Is(err, os.ErrNotExist) && d != nil:
-		return h.elsewhere(ctx, d, name)
 	case err != nil:
 		return fmt.Errorf("while looking for the log: %w", err)
 	}
@@ -111,30 +121,22 @@ func (h Home) find(ctx context.Context, name string) (*api.Daemon, notFound) {
 	return nil, notFound{err, errors.As(err, &coded)}
 }
 
-// elsewhere says where the log is, after what the API has of it.
-func (h Home) elsewhere(ctx context.Context, d *api.Daemon, name string) error {
-	if e := d.Status.LastExit; e != nil && e.Log != "" {
+// elsewhere reads the log on the daemon's host. If it cannot, it prints what the API has of the
+// log.
+func (h Home) elsewhere(ctx context.Context, d *api.Daemon, name string, o options) error {
+	c, err := h.Connect()
+	if err != nil {
+		return err
+	}
+	r := &remote{Home: h, client: c, daemon: d, name: name, waits: h.waits}
+	if r.waits == (waits{}) {
+		r.waits = usual
+	}
+	err = r.read(ctx, o)
+	if e := d.Status.LastExit; err != nil && ctx.Err() == nil && e != nil && e.Log != "" {
 		fmt.Fprintf(h.Err, "the end of its log when it ended last, at %s (%s):\n", e.Time.UTC().Format(time.RFC3339),
 			e.Reason)
 		fmt.Fprintln(h.Out, e.Log)
 	}
-	if h.inPod(ctx, d) {
-		return fmt.Errorf("daemon %s runs in a pod on node %s: use 'kubectl -n %s logs %s'", d.Name, d.Spec.Host,
-			d.Namespace, d.Name)
-	}
-	return fmt.Errorf("daemon %s has its log on host %s: run 'holdfast logs %s' there as root", d.Name, d.Spec.Host,
-		name)
-}
-
-// inPod says whether the daemon's host runs daemons as pods. It is false where that is not known.
-func (h Home) inPod(ctx context.Context, d *api.Daemon) bool {
-	ctx, cancel := context.WithTimeout(ctx, findTimeout)
-	defer cancel()
-	c, err := h.Connect()
-	if err != nil {
-		return false
-	}
-	var host api.Host
-	err = c.Get(ctx, client.ObjectKey{Name: d.Spec.Host}, &host)
-	return err == nil && host.Status.Runtime == api.RuntimePod
+	return err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/runtime/logfile"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/daemonlog"
 )
 
 var now = time.Date(2026, 11, 27, 3, 10, 0, 0, time.UTC)
@@ -80,7 +81,10 @@ func TestPrintFile_rotated(t *testing.T) {
 func TestAppended(t *testing.T) {
 	path := write(t, t.TempDir(), "default.ceph-osd-3", "")
 	var out, want bytes.Buffer
-	at := int64(0)
+	at, err := daemonlog.Start(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 3000 {
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
@@ -128,25 +132,24 @@ func TestPrint(t *testing.T) {
 	write(t, dir, "default.ceph-osd-3", text)
 	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-3"},
 		Spec: api.DaemonSpec{Host: "h1"}}
-	far := d.DeepCopy()
-	far.Name, far.Spec.Host = "ceph-osd-4", "h2"
-	far.Status.LastExit = &api.DaemonExit{Log: "assert failed", Reason: "signal: aborted"}
 	down := errors.New("connection refused")
 	for name, c := range map[string]struct {
 		arg   string
 		d     *api.Daemon
 		err   error
+		o     options
 		out   string
 		wants string
 	}{
-		"here": {"daemon/osd.3", d, nil, "glusterd", ""},
-		"elsewhere": {"osd.4", far, nil, "assert failed",
-			"has its log on host h2: run 'holdfast logs osd.4' there"},
-		"the API is away":            {"osd.3", nil, down, "glusterd", ""},
-		"by the name of the Daemon":  {"ceph-osd-3", nil, down, "glusterd", ""},
-		"the API is away, elsewhere": {"osd.4", nil, down, "", "connection refused; and this host has no log"},
-		"no such daemon": {"osd.3", nil, refused{errors.New("daemon osd.9 does not exist")}, "",
+		"here":                      {"daemon/osd.3", d, nil, options{tail: -1}, "glusterd", ""},
+		"the API is away":           {"osd.3", nil, down, options{tail: -1}, "glusterd", ""},
+		"by the name of the Daemon": {"ceph-osd-3", nil, down, options{tail: -1}, "glusterd", ""},
+		"the API is away, elsewhere": {"osd.4", nil, down, options{tail: -1}, "",
+			"connection refused; and this host has no log"},
+		"no such daemon": {"osd.3", nil, refused{errors.New("daemon osd.9 does not exist")}, options{tail: -1}, "",
 			"does not exist"},
+		"fewer than no lines": {"osd.3", d, nil, options{tail: -2}, "", "--tail must be"},
+		"of the future":       {"osd.3", d, nil, options{tail: -1, since: -time.Second}, "", "--since"},
 	} {
 		var out, problems bytes.Buffer
 		h := Home{
@@ -160,20 +163,13 @@ func TestPrint(t *testing.T) {
 			Namespace: func() string { return "default" }, DataDir: func() string { return dir },
 			Out: &out, Err: &problems,
 		}
-		if _, is := c.err.(refused); is || c.d == far {
-			h.Connect = func() (client.Client, error) { return noHosts{}, nil }
+		if _, is := c.err.(refused); is {
+			h.Connect = func() (client.Client, error) { return nil, nil }
 		}
-		err := h.print(t.Context(), c.arg, options{tail: -1})
+		err := h.print(t.Context(), c.arg, c.o)
 		if (err == nil) != (c.wants == "") || err != nil && !strings.Contains(err.Error(), c.wants) ||
 			!strings.Contains(out.String(), c.out) {
 			t.Errorf("%s: %v\n%s", name, err, out.String())
 		}
 	}
-}
-
-// noHosts is an API that knows no Host.
-type noHosts struct{ client.Client }
-
-func (noHosts) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errors.New("not found")
 }

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
+
+	"github.com/holdfast-storage/holdfast/internal/daemonlog"
 )
 
 const (
@@ -18,10 +19,16 @@ const (
 	look = 300 * time.Millisecond
 	// longest is how long a line may be, in bytes; a longer one is several.
 	longest = 64 << 10
+	// mostAppended is how much of what was appended is read at once, in bytes.
+	mostAppended = 1 << 20
 )
 
 // printFile prints a log, and follows it where that is asked for.
 func printFile(ctx context.Context, out io.Writer, path string, o options, now time.Time) error {
+	start, err := daemonlog.Start(path)
+	if err != nil {
+		return err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("while reading a log: %w", err)
@@ -34,14 +41,14 @@ func printFile(ctx context.Context, out io.Writer, path string, o options, now t
 			return err
 		}
 	}
-	at, err := p.copy(f)
+	start.Offset, err = p.copy(f)
 	if err := errors.Join(err, p.flush()); err != nil {
 		return fmt.Errorf("while reading %s: %w", path, err)
 	}
 	if !o.follow {
 		return nil
 	}
-	return follow(ctx, out, path, at)
+	return follow(ctx, out, path, start)
 }
 
 // printer prints lines, or keeps the last ones of them.
@@ -97,7 +104,7 @@ func (p *printer) copy(f *os.File) (at int64, err error) {
 
 func (p *printer) line(line string) error {
 	if !p.since.IsZero() {
-		if at, ok := timeOf(line); ok {
+		if at, ok := daemonlog.TimeOf(line); ok {
 			p.young = !at.Before(p.since)
 		}
 		if !p.young {
@@ -124,22 +131,8 @@ func (p *printer) flush() error {
 	return p.out.Flush()
 }
 
-// timeOf is the time that a line begins with, as daemons of Ceph, GlusterFS and NFS-Ganesha write it.
-func timeOf(line string) (time.Time, bool) {
-	words := strings.Fields(line[:min(len(line), 64)])
-	for n, layout := range []string{"", "2006-01-02T15:04:05.999999-0700", "02/01/2006 15:04:05",
-		"[2006-01-02 15:04:05.999999 -0700]"} {
-		if n > 0 && len(words) >= n {
-			if at, err := time.Parse(layout, strings.Join(words[:n], " ")); err == nil {
-				return at, true
-			}
-		}
-	}
-	return time.Time{}, false
-}
-
-// follow prints what is appended after a place, until ctx ends.
-func follow(ctx context.Context, out io.Writer, path string, at int64) error {
+// follow prints what comes after a place, line by line, until ctx ends.
+func follow(ctx context.Context, out io.Writer, path string, at daemonlog.Place) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
@@ -155,42 +148,19 @@ func follow(ctx context.Context, out io.Writer, path string, at int64) error {
 	}
 }
 
-// appended prints what was appended after a place, and returns the next one. Where the agent has rotated the log
-// meanwhile, its beginning is in the youngest rotated file (package logfile), and the rest has moved up.
-func appended(out io.Writer, path string, at int64) (int64, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil // the daemon was removed, and may come back
-	}
-	if err != nil {
-		return at, err
-	}
-	if info.Size() < at {
-		if old, err := os.Stat(path + ".1"); err == nil {
-			if _, err := print(out, path+".1", at); err != nil {
-				return at, err
-			}
-			at = max(0, at-old.Size())
-		} else {
-			at = 0
+// appended prints what was appended after a place, and returns the next one.
+func appended(out io.Writer, path string, at daemonlog.Place) (daemonlog.Place, error) {
+	for {
+		c, err := daemonlog.Continue(path, at, mostAppended)
+		if errors.Is(err, os.ErrNotExist) {
+			return at, nil // the daemon was removed, and may come back
 		}
+		if err != nil || c.Text == "" {
+			return at, err
+		}
+		if _, err := io.WriteString(out, c.Text); err != nil {
+			return at, err
+		}
+		at = c.Next
 	}
-	return print(out, path, at)
-}
-
-// print prints a file from a place on, and returns where it ended.
-func print(out io.Writer, path string, at int64) (int64, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return at, nil
-	}
-	if err != nil {
-		return at, err
-	}
-	defer f.Close()
-	if _, err := f.Seek(at, io.SeekStart); err != nil {
-		return at, err
-	}
-	n, err := io.Copy(out, f)
-	return at + n, err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	acts "github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -14,7 +15,7 @@ import (
 func Open(actions []api.Action, concerns func(*api.Action) bool) []*api.Action {
 	var open []*api.Action
 	for i := range actions {
-		if a := &actions[i]; !a.Status.State.Final() && a.Spec.Kind != api.ActionServiceCommand && concerns(a) {
+		if a := &actions[i]; !a.Status.State.Final() && !acts.Quiet(a) && concerns(a) {
 			open = append(open, a)
 		}
 	}

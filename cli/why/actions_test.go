@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	acts "github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -22,8 +23,10 @@ func restart(name string, state api.ActionState) api.Action {
 func TestOpen(t *testing.T) {
 	command := restart("command", api.ActionRunning)
 	command.Spec.Kind = api.ActionServiceCommand
+	look := restart("look", api.ActionRunning)
+	look.Spec.Kind = acts.DaemonLog
 	all := []api.Action{
-		restart("turn", api.ActionPendingSchedule), restart("done", api.ActionDone), restart("new", api.ActionNew), restart("fresh", ""), command,
+		restart("turn", api.ActionPendingSchedule), restart("done", api.ActionDone), restart("new", api.ActionNew), restart("fresh", ""), command, look,
 		restart("runs", api.ActionRunning), restart("asks", api.ActionPendingApproval), restart("lost", api.ActionLost),
 	}
 	var names []string

@@ -10,6 +10,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/ids"
 	"github.com/holdfast-storage/holdfast/engine"
+	away "github.com/holdfast-storage/holdfast/internal/absence"
 	"github.com/holdfast-storage/holdfast/internal/ganesha"
 	"github.com/holdfast-storage/holdfast/internal/rbdmirror"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
@@ -209,12 +210,7 @@ func (p *planner) lostOf(c *crew) int {
 // unsteady says whether the host of one of a crew is silent, or was a short while ago.
 func (p *planner) unsteady(c *crew) bool {
 	for _, s := range c.seats {
-		h := p.hosts[s.host]
-		if h == nil {
-			continue
-		}
-		since, returned := h.ReturnedSince()
-		if !h.AgentHeard() || returned && p.now.Sub(since) < p.waits.ReplicaSteady {
+		if away.Unsteady(p.hosts[s.host], p.now, p.waits.ReplicaSteady) {
 			p.decide(api.VerdictSkip, api.ReasonSurplusKept, c.object,
 				"more replicas than %s: the surplus stays until host %s has been connected for %v",
 				c.field, s.host, p.waits.ReplicaSteady)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 )
@@ -67,5 +68,5 @@ func begins(a *api.Action) bool {
 	state, kind := a.Status.State, a.Spec.Kind
 	waits := kind == api.ActionDaemonRestart || kind == api.ActionDaemonStop
 	turn := state == api.ActionNew || state == api.ActionRunning || state == api.ActionPendingSchedule && !waits
-	return turn && kind != api.ActionServiceCommand
+	return turn && !action.Quiet(a)
 }

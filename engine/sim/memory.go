@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/serving"
@@ -235,7 +236,7 @@ func (m *Memory) changesOf(is, was Object) []engine.Change {
 		}
 		affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
 	case *api.Action:
-		if before, ok := was.(*api.Action); !engine.IsCommand(o) && (!ok || before.Status.State != o.Status.State) {
+		if before, ok := was.(*api.Action); !action.Quiet(o) && (!ok || before.Status.State != o.Status.State) {
 			affected = append(affected, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Cluster})
 		}
 	case *api.Host:

@@ -131,7 +131,7 @@ func TestJudge_returned(t *testing.T) {
 	beats.beats["h"] = beat{heard: now, known: true}
 	want, ok := (&Store{beats: beats}).judge(h, now, now, time.Minute)
 	h.Status.Conditions = []metav1.Condition{want}
-	if _, returned := h.ReturnedSince(); !ok || !returned || want.Reason != ReasonConnected {
+	if _, returned := absence.ReturnedSince(h); !ok || !returned || want.Reason != ReasonConnected {
 		t.Errorf("condition %+v, returned %v", want, returned)
 	}
 	if _, ok := (&Store{beats: beats}).judge(h, now, now, time.Minute); ok {
@@ -140,7 +140,7 @@ func TestJudge_returned(t *testing.T) {
 	h.Status.Conditions[0].Reason, h.Status.Conditions[0].Message = "HeardAgain", "" // as an earlier Holdfast wrote it
 	want, ok = (&Store{beats: beats}).judge(h, now, now, time.Minute)
 	h.Status.Conditions = []metav1.Condition{want}
-	if _, returned := h.ReturnedSince(); !ok || !returned || want.Reason != ReasonConnected {
+	if _, returned := absence.ReturnedSince(h); !ok || !returned || want.Reason != ReasonConnected {
 		t.Errorf("after an upgrade: condition %+v, returned %v", want, returned)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/serving"
@@ -223,7 +224,7 @@ func (s *Store) list(list client.ObjectList, options ...client.ListOption) {
 // clustersOfAction returns the clusters to tell of an action that is new, or came into another
 // state: its own, or those that use its host.
 func (s *Store) clustersOfAction(was, is *api.Action) []types.NamespacedName {
-	if engine.IsCommand(is) || was != nil && was.UID == is.UID && was.Status.State == is.Status.State {
+	if action.Quiet(is) || was != nil && was.UID == is.UID && was.Status.State == is.Status.State {
 		return nil
 	}
 	if is.Spec.Cluster != "" {

@@ -119,8 +119,8 @@ func (b *bed) readsLogs() {
 	if out := b.run("logs", "daemon/"+d.Name, "--since", "1h"); !strings.Contains(out, "process ceph-osd") {
 		b.Errorf("logs --since: %.500s", out)
 	}
-	out, err := b.HoldfastOn(2, "logs", name)
-	if err == nil || !strings.Contains(err.Error(), "run 'holdfast logs "+name+"' there") {
+	out, err := b.HoldfastOn(2, "logs", name, "--since", "1h")
+	if err != nil || strings.Count(out, "\n") < 20 {
 		b.Errorf("logs on another host: %v: %.200s", err, out)
 	}
 }

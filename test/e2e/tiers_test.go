@@ -58,6 +58,7 @@ var tests = map[string]struct {
 	"TestFilesystemServes":   {full, 120},
 	"TestFilesystemKept":     {full, 120},
 	"TestLaptop":             {full, 50},
+	"TestLogs":               {full, 150},
 	"TestAdoptLVM":           {full, 350},
 	"TestCephByHand":         {full, 120},
 	"TestHostAddress":        {full, 100},

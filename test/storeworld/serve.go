@@ -60,7 +60,7 @@ func Serve(ctx context.Context, s *store.Store, host string, perform storetest.P
 func carryAll(ctx context.Context, actions *store.Actions, host string, perform storetest.Perform) {
 	all, err := actions.List(ctx)
 	for _, a := range all {
-		for err == nil && engine.IsCommand(a) && a.Spec.Host == host &&
+		for err == nil && a.Spec.Kind == api.ActionServiceCommand && a.Spec.Host == host &&
 			(a.Status.State == api.ActionNew || a.Status.State == api.ActionRunning) {
 			var turn action.Turn
 			turn, err = action.Execute(ctx, performer(perform), actions, a)

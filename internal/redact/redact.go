@@ -1,5 +1,5 @@
-// Package redact takes secrets out of texts that leave the site: objects, logs, and what storage systems print. It is
-// pure. What it is not sure of it takes out.
+// Package redact takes secrets out of texts that leave the site: objects, logs, and what storage
+// systems print. It is pure. What it is not sure of it takes out.
 package redact
 
 import (
@@ -14,7 +14,8 @@ import (
 // Mark stands in the place of a secret.
 const Mark = "[redacted]"
 
-// shortest is how long a value is at least that is looked for everywhere: a shorter one is part of other words.
+// shortest is how long a value is at least that is looked for everywhere: a shorter one is part of
+// other words.
 const shortest = 6
 
 // Redactor takes secrets out of texts. It is safe for concurrent use.
@@ -31,7 +32,8 @@ func New(values []string) *Redactor {
 			all = append(all, form)
 		}
 	}
-	// The longest is replaced before the others, so that a part of a secret does not leave the rest of it behind.
+	// The longest is replaced before the others, so that a part of a secret does not leave the rest
+	// of it behind.
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, v := range slices.Compact(all) {
@@ -55,7 +57,8 @@ var shapes = []struct {
 	found *regexp.Regexp
 	by    string
 }{
-	// A private key, also with escaped or indented lines, and one of which the end or the beginning is cut off.
+	// A private key, also with escaped or indented lines, and one of which the end or the beginning
+	// is cut off.
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`), Mark},
 	{regexp.MustCompile(`(?m)(^[^\n]*[A-Za-z0-9+/=]{20,}[ \t]*\n)+[^\n]*-----END [A-Z0-9 ]*PRIVATE KEY-----`), Mark},
 	// A key of Ceph: 1 or 2 as its type, and a time.
@@ -78,8 +81,8 @@ var (
 		`interval|size|length|len|type|method|enabled|count|url|addr|address|format|policy|` +
 		`engine|renew|cache|verify|ssl)s?$|` +
 		`(Name|Ref|File|Path)$`)
-	// optionName are the last parts of the names of Ceph's options and entries that hold a secret under a plain name,
-	// such as mgr/dashboard/key.
+	// optionName are the last parts of the names of Ceph's options and entries that hold a secret
+	// under a plain name, such as mgr/dashboard/key.
 	optionName = regexp.MustCompile(`(?i)(^|[/_.])(keys?|crt|cert|pem)$`)
 )
 
@@ -90,16 +93,16 @@ func Secret(name string) bool { return secretName.MatchString(name) && !settingN
 func Option(name string) bool { return Secret(name) || optionName.MatchString(name) }
 
 var (
-	// flatObject is an object of JSON in which is no other one, as commands of Ceph are in its logs; its quotes may be
-	// escaped.
+	// flatObject is an object of JSON in which is no other one, as commands of Ceph are in its
+	// logs; its quotes may be escaped.
 	flatObject = regexp.MustCompile(`\{[^{}]*"(?:value|val)\\*"[^{}]*\}`)
 	nameIn     = regexp.MustCompile(`"(?:name|key|option)\\*"\s*:\s*\\*"([^"\\]*)\\*"`)
 	valueIn    = regexp.MustCompile(`("(?:value|val)"\s*:\s*")(?:[^"\\]|\\.)*(")`)
 	escapedIn  = regexp.MustCompile(`("(?:value|val)\\+"\s*:\s*\\+").*?(\\+")`)
 )
 
-// withoutValue takes the value out of an object that names an option: of ones that hold a secret, and of each entry of
-// the store of keys.
+// withoutValue takes the value out of an object that names an option: of ones that hold a secret,
+// and of each entry of the store of keys.
 func withoutValue(object string) string {
 	name := nameIn.FindStringSubmatch(object)
 	if name == nil || !Option(name[1]) && !strings.Contains(object, `"config-key `) {
@@ -113,7 +116,8 @@ func withoutValue(object string) string {
 var assignment = regexp.MustCompile(`([A-Za-z0-9_./-]+)(\\*["']?[ \t]*[:=][ \t]*)` +
 	`("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\\+".*?\\+"|[^\s,;"'\[\]{}()\\][^\s,;"'}\])]*)`)
 
-// withoutAssigned takes out the value of a name that a secret has, and looks for others in a quoted one.
+// withoutAssigned takes out the value of a name that a secret has, and looks for others in a quoted
+// one.
 func withoutAssigned(text string) string {
 	p := assignment.FindStringSubmatch(text)
 	name, sign, value := p[1], p[2], p[3]

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Object takes the values out of a Secret, and from any object what servers and kubectl note of its fields, which may
-// repeat them.
+// Object takes the values out of a Secret, and from any object what servers and kubectl note of its
+// fields, which may repeat them.
 func Object(u *unstructured.Unstructured) {
 	u.SetManagedFields(nil)
 	if notes := u.GetAnnotations(); len(notes) > 0 {
@@ -60,8 +60,8 @@ var (
 	pemLine = regexp.MustCompile(`(?m)^[A-Za-z0-9+/=]{16,}$`)
 )
 
-// Values are the secrets in the entries of a Secret: each entry as a whole, the keys of a keyring, and the lines of a
-// private key.
+// Values are the secrets in the entries of a Secret: each entry as a whole, the keys of a keyring,
+// and the lines of a private key.
 func Values(data map[string][]byte) (all []string) {
 	for name, value := range data {
 		text := strings.TrimSpace(string(value))

@@ -39,7 +39,8 @@ var realLooking = []struct{ name, value string }{
 	{"@KEYLINE@", line},
 }
 
-// TestText_patterns: nothing is known, and nothing that looks like a secret is left; what an engineer needs is.
+// TestText_patterns: nothing is known, and nothing that looks like a secret is left; what an
+// engineer needs is.
 func TestText_patterns(t *testing.T) {
 	for name, kept := range map[string][]string{
 		"ceph.log": {"mon.a@0(leader)", "rgw_keystone_admin_user", "osd.3", "entity='client.admin'", "config-key set",
