@@ -84,13 +84,14 @@ func (a *agent) reportOnce(ctx context.Context) error {
 	if sameStatus(&have.Status, want) {
 		return nil
 	}
-	err = a.applyHostStatus(ctx, want)
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+	for {
+		err := a.applyHostStatus(ctx, want)
 		// A server of an earlier version takes only the conditions that it knows.
-		meta.RemoveStatusCondition(&want.Conditions, api.HostDirectoryWritable)
-		err = a.applyHostStatus(ctx, want)
+		refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
+		if !refused || !meta.RemoveStatusCondition(&want.Conditions, api.HostDirectoryWritable) {
+			return err
+		}
 	}
-	return err
 }
 
 // remembered has the API answer from what it has in memory, which may be a moment old, instead of from etcd: a thousand hosts that ask for
