@@ -10,6 +10,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 )
 
 // Facts are what Ceph says.
@@ -28,6 +29,8 @@ type Facts struct {
 	// Flags are those of the whole cluster, and OSDs the OSDs in Ceph's map.
 	Flags []string
 	OSDs  map[int]OSD
+	// Groups are the hosts, other buckets of CRUSH and device classes that have flags.
+	Groups []health.Group
 	// Takes are where pools take their OSDs from, in CRUSH; nil where there is no pool.
 	Takes []crushmap.Take
 
@@ -117,7 +120,7 @@ func (f *Facts) listed(d *api.Daemon) *api.DaemonService {
 	}
 	if f.Unanswered != nil {
 		if problem := f.Unanswered(d); problem != "" {
-			return out(api.ReasonDaemonHangs, restart(d), "its process runs and does not answer: %s", problem)
+			return out(api.ReasonDaemonHangs, restart(d), "its process runs, and %s", problem)
 		}
 	}
 	if f.Listed == nil || slices.Contains(f.Listed[kind], d.Spec.ID) {
