@@ -71,16 +71,24 @@ var (
 // telling is how long before its end a process may write why: a mon tries its port for 15 s.
 const telling = time.Minute
 
+// endOfDump is the last line of what Ceph dumps.
+const endOfDump = "--- end dump of recent events ---"
+
 // lastRun are the lines that the process wrote which ended at a time, of those with a time the ones of its last minute,
-// without what it dumped.
+// without what it dumped. A process that ends before it writes times, such as at its ceph.conf, is told by the lines
+// after the last one with a time.
 func lastRun(lines []string, end time.Time) (last []string) {
 	in := true // lines without a time are of the same moment as the one before
+	early, late := []string(nil), false
 	for _, line := range lines {
 		if dumped.MatchString(line) {
 			continue
 		}
+		if early = append(early, line); line == endOfDump {
+			early = nil
+		}
 		if at, err := time.Parse("2006-01-02T15:04:05.999999-0700", firstWord(line)); err == nil {
-			in = !at.After(end) && end.Sub(at) <= telling
+			in, early, late = !at.After(end) && end.Sub(at) <= telling, nil, at.After(end)
 			if in && banner.MatchString(line) {
 				last = nil
 			}
@@ -88,6 +96,9 @@ func lastRun(lines []string, end time.Time) (last []string) {
 		if in {
 			last = append(last, line)
 		}
+	}
+	if len(last) == 0 && !late {
+		return early
 	}
 	return last
 }

@@ -100,6 +100,19 @@ func TestOf(t *testing.T) {
 		"a ceph.conf of somebody else": {"ceph-mon", "exit code 1",
 			"global_init: error reading config file. parse error: expected '<eoi>' in line 40 at position 1\n",
 			api.ReasonFilesChanged, "its ceph.conf was changed", "'holdfast daemon restart mon.1'"},
+		"a ceph.conf of somebody else, for minutes": {"ceph-mon", "exit code 1",
+			"2026-11-26T23:50:00.694+0000 7f0d89a2  0 mon.a is well\n" +
+				"global_init: error reading config file. parse error: expected '<eoi>' in line 40 at position 1\n",
+			api.ReasonFilesChanged, "its ceph.conf was changed", "'holdfast daemon restart mon.1'"},
+		"a library after an old crash": {"ceph-osd", "exit code 127",
+			"2026-11-26T23:50:00.694+0000 7f0d89a2 -1 osd.1 the sky is green\n*** Caught signal (Aborted) **\n" +
+				"  log_file \n--- end dump of recent events ---\n" +
+				"ceph-osd: error while loading shared libraries: libx.so.1: cannot open shared object file\n",
+			api.ReasonProgramBroken, "lacks the library libx.so.1", "'dpkg -S libx.so.1'"},
+		"no word after an old crash": {"ceph-osd", "exit code 1",
+			"2026-11-26T23:50:00.694+0000 7f0d89a2 -1 osd.1 the sky is green\n*** Caught signal (Aborted) **\n" +
+				"  log_file \n--- end dump of recent events ---\nthe sea is dry\n",
+			"", "the sea is dry", ""},
 		"no link to the device": {"ceph-osd", "exit code 1",
 			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 bluestore(/var/lib/x/store/block) _read_bdev_label failed to open " +
 				"/var/lib/x/store/block: (2) No such file or directory\n" +

@@ -63,7 +63,8 @@ var rules = []rule{
 	{
 		line:   regexp.MustCompile(`error while loading shared libraries: ([^:]+):`),
 		reason: api.ReasonProgramBroken, say: "its program lacks the library $1",
-		next: "install its package on host {host} again: 'apt-get install --reinstall'" + retries,
+		next: "install the package of the library on host {host} again with 'apt-get install --reinstall PACKAGE': " +
+			"'dpkg -S $1' on a host that has it names the package" + retries,
 	},
 	{
 		line:   regexp.MustCompile(`error reading config file\. (.*)|parse error: (.*) in line \d+ at position`),

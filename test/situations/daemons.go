@@ -32,6 +32,8 @@ var daemons = []Situation{
 		"holdfast why osd.2", api.ReasonFlagSet, "holdfast ceph osd unset-group noin h2", "", ofCeph},
 	{"program-missing", "daemon", "The program of a daemon was removed from its host.",
 		"holdfast why osd.2", api.ReasonProgramBroken, "apt-get install --reinstall ceph-osd", "", endsOf},
+	{"library-missing", "daemon", "A library that the program of a daemon needs was removed, minutes ago.",
+		"holdfast why mds.home-b", api.ReasonProgramBroken, "dpkg -S libx.so.1", "", endsOf},
 	{"program-forbidden", "daemon", "The program of a daemon may not be executed.",
 		"holdfast why mds.home-a", api.ReasonProgramBroken, "apt-get install --reinstall ceph-mds", "", endsOf},
 	{"conf-damaged", "daemon", "Somebody wrote into a ceph.conf what Ceph cannot read; the agent puts it right before the next start.",
