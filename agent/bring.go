@@ -110,11 +110,8 @@ func (a *agent) lost(d *api.Daemon, s runtime.State) bool {
 		return false
 	}
 	l := a.local(d)
-	if a.work.isSpoiled(client.ObjectKeyFromObject(d), l) {
-		return true
-	}
 	k, ok := t.agent.(service.Keeper)
-	return ok && !k.Kept(l)
+	return ok && !k.Kept(l) || a.work.isSpoiled(client.ObjectKeyFromObject(d), l)
 }
 
 // keepStopped stops the process; for a daemon that is wanted Prepared it makes everything else ready.

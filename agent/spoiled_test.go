@@ -8,7 +8,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// A daemon that ends because somebody changed or emptied one of its files gets all of them anew before its next start.
+// A daemon that ends because somebody changed or emptied one of its files gets all of them anew
+// before its next start.
 func TestRun_spoiledFile(t *testing.T) {
 	w := newWorld(t, sleeperDaemon("one", func(d *api.Daemon) {
 		d.Spec.Files = []api.DaemonFile{{Path: "conf", Sources: []api.FileSource{{Text: new("right")}}}}

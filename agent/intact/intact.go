@@ -1,4 +1,5 @@
-// Package intact knows whether the files that an agent wrote for a daemon are still as it wrote them.
+// Package intact knows whether the files that an agent wrote for a daemon are still as it wrote
+// them.
 package intact
 
 import (
@@ -10,8 +11,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// Files are the files of a daemon, by their paths below its directory: what is in them and who may read them. Of a
-// key it has no more than its hash.
+// Files are the files of a daemon, by their paths below its directory: what is in them and who may
+// read them. Of a key it has no more than its hash.
 type Files map[string]file
 
 type file struct {

@@ -34,7 +34,7 @@ func Of(d *api.Daemon, reason string, at time.Time, log string) Cause {
 			fill("look for 'Out of memory' in 'dmesg' on host {host}", d), ""}
 	}
 	if strings.HasPrefix(reason, outOfMemory) {
-		return Cause{api.ReasonKilled, "the kernel killed it for want of memory",
+		return Cause{api.ReasonKilled, "the kernel killed it because memory ran out",
 			fill("give it more memory, or move other programs from host {host}", d), ""}
 	}
 	if strings.HasPrefix(reason, notStarted) {
@@ -74,9 +74,9 @@ const telling = time.Minute
 // endOfDump is the last line of what Ceph dumps.
 const endOfDump = "--- end dump of recent events ---"
 
-// lastRun are the lines that the process wrote which ended at a time, of those with a time the ones of its last minute,
-// without what it dumped. A process that ends before it writes times, such as at its ceph.conf, is told by the lines
-// after the last one with a time.
+// lastRun are the lines that the process wrote which ended at a time, of those with a time the ones
+// of its last minute, without what it dumped. A process that ends before it writes times, such as
+// at its ceph.conf, has the lines after the last one with a time.
 func lastRun(lines []string, end time.Time) (last []string) {
 	in := true // lines without a time are of the same moment as the one before
 	early, late := []string(nil), false

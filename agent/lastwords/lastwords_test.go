@@ -95,15 +95,15 @@ func TestOf(t *testing.T) {
 		},
 		"a container without memory": {
 			"ceph-osd", "killed by the kernel: out of memory", "2026-11-27T00:00:50.694+0000 7f -1 failed to x\n",
-			api.ReasonKilled, "want of memory", "more memory",
+			api.ReasonKilled, "memory ran out", "more memory",
 		},
 		"a ceph.conf of somebody else": {"ceph-mon", "exit code 1",
 			"global_init: error reading config file. parse error: expected '<eoi>' in line 40 at position 1\n",
-			api.ReasonFilesChanged, "its ceph.conf was changed", "'holdfast daemon restart mon.1'"},
+			api.ReasonChangedOutside, "its ceph.conf was changed", "'holdfast daemon restart mon.1'"},
 		"a ceph.conf of somebody else, for minutes": {"ceph-mon", "exit code 1",
 			"2026-11-26T23:50:00.694+0000 7f0d89a2  0 mon.a is well\n" +
 				"global_init: error reading config file. parse error: expected '<eoi>' in line 40 at position 1\n",
-			api.ReasonFilesChanged, "its ceph.conf was changed", "'holdfast daemon restart mon.1'"},
+			api.ReasonChangedOutside, "its ceph.conf was changed", "'holdfast daemon restart mon.1'"},
 		"a library after an old crash": {"ceph-osd", "exit code 127",
 			"2026-11-26T23:50:00.694+0000 7f0d89a2 -1 osd.1 the sky is green\n*** Caught signal (Aborted) **\n" +
 				"  log_file \n--- end dump of recent events ---\n" +
@@ -117,7 +117,7 @@ func TestOf(t *testing.T) {
 			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 bluestore(/var/lib/x/store/block) _read_bdev_label failed to open " +
 				"/var/lib/x/store/block: (2) No such file or directory\n" +
 				"2026-11-27T00:00:40.695+0000 7f0d89a2 -1 osd.1 0 OSD:init: unable to mount object store\n",
-			api.ReasonFilesChanged, "the link to its device is gone", "'holdfast daemon restart osd.1'"},
+			api.ReasonChangedOutside, "the link to its device is gone", "'holdfast daemon restart osd.1'"},
 		"nothing known": {"ceph-mds", "exit code 7",
 			"2026-11-27T00:00:40.694+0000 7f0d89a2  0 starting\n2026-11-27T00:00:41.694+0000 7f0d89a2 -1 mds.x the " +
 				"sky is green\n 1: (frame)\n---\nand the end\n",

@@ -68,12 +68,12 @@ var rules = []rule{
 	},
 	{
 		line:   regexp.MustCompile(`error reading config file\. (.*)|parse error: (.*) in line \d+ at position`),
-		reason: api.ReasonFilesChanged, say: "its ceph.conf was changed, and Ceph cannot read it", next: writeAnew,
+		reason: api.ReasonChangedOutside, say: "its ceph.conf was changed, and Ceph cannot read it", next: writeAnew,
 	},
 	{
 		types:  osd,
 		line:   regexp.MustCompile(`(?i)/block\b.*(?:\(2\) No such file|got: \(1\) Operation not permitted)`),
-		reason: api.ReasonFilesChanged, say: "the link to its device is gone from its directory", next: writeAnew,
+		reason: api.ReasonChangedOutside, say: "the link to its device is gone from its directory", next: writeAnew,
 	},
 	{
 		types: mon, line: regexp.MustCompile(`not in monmap and have been in a quorum before`),

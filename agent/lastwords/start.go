@@ -7,7 +7,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// notStarted begins how a process ended that never was one: it wrote nothing, and the log is that of an earlier run.
+// notStarted begins how a process ended that never was one: it wrote nothing, and the log is that
+// of an earlier run.
 const notStarted = "cannot be started"
 
 // packages have the programs of daemons, where the package has another name.
@@ -28,8 +29,8 @@ var startRules = []rule{
 	{
 		line:   regexp.MustCompile(`permission denied|operation not permitted`),
 		reason: api.ReasonProgramBroken, say: "its program {program} may not be executed",
-		next: "run 'apt-get install --reinstall {package}' on host {host}, and see that its file system is not mounted " +
-			"noexec" + retries,
+		next: "run 'apt-get install --reinstall {package}' on host {host}, and mount its file system without noexec" +
+			retries,
 	},
 	{
 		line:   regexp.MustCompile(`exec format error`),

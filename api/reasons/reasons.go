@@ -23,7 +23,6 @@ var All = map[api.Reason]string{
 	api.ReasonDiskFull:    "The file system that the daemon writes to is full.",
 	api.ReasonReadOnly: "What the daemon writes to takes no writes, or the daemon serves it read-only after " +
 		"an error.",
-	api.ReasonFilesChanged:  "Files that the agent wrote for the daemon were changed or removed.",
 	api.ReasonProgramBroken: "The daemon's program cannot run as it is installed.",
 	api.ReasonCrashed:       "The daemon's program crashed.",
 	api.ReasonKilled:        "A user, or the kernel when memory ran out, killed the daemon's process.",

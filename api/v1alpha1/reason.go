@@ -90,7 +90,6 @@ const (
 	ReasonDiskFull      Reason = "DiskFull"
 	ReasonReadOnly      Reason = "ReadOnly"
 	ReasonProgramBroken Reason = "ProgramBroken"
-	ReasonFilesChanged  Reason = "FilesChanged"
 	ReasonCrashed       Reason = "Crashed"
 	ReasonKilled        Reason = "Killed"
 )

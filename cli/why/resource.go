@@ -32,7 +32,8 @@ func (w *World) resource(r api.Resource) Answer {
 		reason := refusedFor(s.Conditions, accepted)
 		if reason == api.ReasonLost {
 			return answered(join("The "+kind+" is "+string(s.State), accepted.Message),
-				"restore the data first if it is needed; the command named above makes a new, empty one.").because(reason)
+				"restore the data first if it is needed; the command named above makes a new, empty one.").
+				because(reason)
 		}
 		return answered(join("The "+kind+" cannot be made as declared", accepted.Message),
 			"correct the spec, and apply it again.").because(reason)

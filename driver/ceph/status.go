@@ -13,7 +13,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/asked"
 	"github.com/holdfast-storage/holdfast/driver/ceph/drift"
-	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 	"github.com/holdfast-storage/holdfast/driver/ceph/orch"
 	"github.com/holdfast-storage/holdfast/driver/ceph/serves"
 	"github.com/holdfast-storage/holdfast/engine"
@@ -312,7 +311,7 @@ func said(p *planner) serving.Said {
 	o := p.seen
 	f := &serves.Facts{
 		Now: p.now, Fresh: p.waits.DaemonFresh, Monmap: o.Monmap, Quorum: o.Quorum, Mute: o.Mute,
-		ActiveMgr: o.ActiveMgr, Mgrs: o.Mgrs, Flags: o.Found.Flags, Groups: health.Groups(o.Checks), OSDs: map[int]serves.OSD{},
+		ActiveMgr: o.ActiveMgr, Mgrs: o.Mgrs, Flags: o.Found.Flags, Checks: o.Checks, OSDs: map[int]serves.OSD{},
 		Unanswered: func(d *api.Daemon) string { return mute(o, d) },
 	}
 	if o.MgrAvailable && p.now.Sub(o.MgrSince.Time) > f.Fresh {

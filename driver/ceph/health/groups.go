@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	// flagged are the details of OSD_FLAGS: "host h2 has flags noup", "device class 'hdd' has flags noin,noout",
-	// "osd.3 has flags noin" (OSDMap::check_health).
+	// flagged are the details of OSD_FLAGS: "host h2 has flags noup", "device class 'hdd' has flags
+	// noin,noout", "osd.3 has flags noin" (OSDMap::check_health).
 	flagged = regexp.MustCompile(`^(?:(?:device class|[\w-]+) )?'?([^\s']+)'? has flags ([\w,-]+)$`)
 	// unscrubbed are the details of POOL_SCRUB_FLAGS.
 	unscrubbed = regexp.MustCompile(`^Pool (\S+) has ([\w-]+) flag`)

@@ -7,7 +7,8 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// TestWithNames_all: what Ceph's details name stands in the command, in place of words such as FLAG, WHO and POOL.
+// TestWithNames_all: what Ceph's details name stands in the command, in place of words such as
+// FLAG, WHO and POOL.
 func TestWithNames_all(t *testing.T) {
 	for _, x := range []struct{ code, detail, next string }{
 		{"OSD_FLAGS", "host h2 has flags noup", "'holdfast ceph osd unset-group noup h2'"},

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 )
 
 func (f *Facts) osd(d *api.Daemon) *api.DaemonService {
@@ -44,9 +45,9 @@ func (f *Facts) flag(name string, id int, o OSD) (where, unset string) {
 	case slices.Contains(o.State, name):
 		return "flag " + name + " is set for it", fmt.Sprintf("osd rm-%s %d", name, id)
 	}
-	for _, g := range f.Groups {
+	for _, g := range health.Groups(f.Checks) {
 		if slices.Contains(g.Flags, name) && o.isIn(g.Name) {
-			return fmt.Sprintf("flag %s is set for %s", name, g.Name), fmt.Sprintf("osd unset-group %s %s", name, g.Name)
+			return "flag " + name + " is set for " + g.Name, "osd unset-group " + name + " " + g.Name
 		}
 	}
 	return "", ""
@@ -62,8 +63,8 @@ func (f *Facts) down(d *api.Daemon, id int, o OSD) *api.DaemonService {
 		return out(api.ReasonFlagSet, "remove the flag with 'holdfast ceph "+unset+"'",
 			"its process runs, and Ceph does not mark it up: %s", where)
 	}
-	return out(api.ReasonDaemonHangs, fmt.Sprintf("%s; if Ceph marks it down again, look for a firewall that keeps other "+
-		"hosts from the TCP ports 6800 to 7568 of host %s", restart(d), d.Spec.Host),
+	return out(api.ReasonDaemonHangs, restart(d)+"; if Ceph marks it down again, look for a firewall that keeps "+
+		"other hosts from the TCP ports 6800 to 7568 of host "+d.Spec.Host,
 		"its process runs, and Ceph marks it down: other OSDs get no answer from it")
 }
 

@@ -10,7 +10,6 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
-	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 )
 
 // Facts are what Ceph says.
@@ -29,8 +28,8 @@ type Facts struct {
 	// Flags are those of the whole cluster, and OSDs the OSDs in Ceph's map.
 	Flags []string
 	OSDs  map[int]OSD
-	// Groups are the hosts, other buckets of CRUSH and device classes that have flags.
-	Groups []health.Group
+	// Checks are of Ceph's health, which names hosts and device classes with flags.
+	Checks []api.HealthCheck
 	// Takes are where pools take their OSDs from, in CRUSH; nil where there is no pool.
 	Takes []crushmap.Take
 
