@@ -76,7 +76,8 @@ func TestOf(t *testing.T) {
 			"2026-11-27T00:00:50.694+0000 7f0d89a2 -1 received  signal: Terminated\n", "", "signal: Terminated", ""},
 		"no program": {"ceph-osd", `cannot be started: exec: "ceph-osd": executable file not found in $PATH`,
 			"2026-11-27T00:00:40.694+0000 7f0d89a2  0 log_channel(cluster) log [DBG] : 9.18 scrub ok\n",
-			api.ReasonProgramBroken, "its program ceph-osd is not installed", "'apt-get install --reinstall ceph-osd' on host h2"},
+			api.ReasonProgramBroken, "its program ceph-osd is not installed",
+			"'apt-get install --reinstall ceph-osd' on host h2"},
 		"no program of another package's name": {
 			"glusterd", "cannot be started: fork/exec /usr/sbin/glusterd: no such file or directory", "an old line\n",
 			api.ReasonProgramBroken, "its program glusterd is", "--reinstall glusterfs-server'",
