@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/intact"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -68,6 +69,7 @@ func (a *agent) noteReady(l *service.Local, ran bool) error {
 			return fmt.Errorf("while noting the names of the daemon's devices: %w", err)
 		}
 	}
+	r.files = intact.Of(l.Data, l.Daemon.Spec.Files)
 	a.work.setReady(key, r)
 	return nil
 }
@@ -107,8 +109,9 @@ func (a *agent) lost(d *api.Daemon, s runtime.State) bool {
 	if s.Running || !ok {
 		return false
 	}
+	l := a.local(d)
 	k, ok := t.agent.(service.Keeper)
-	return ok && !k.Kept(a.local(d))
+	return ok && !k.Kept(l) || a.work.isSpoiled(client.ObjectKeyFromObject(d), l)
 }
 
 // keepStopped stops the process; for a daemon that is wanted Prepared it makes everything else ready.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/intact"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -51,6 +52,7 @@ type generation struct {
 type readiness struct {
 	generation
 	paths map[string]string
+	files intact.Files
 }
 
 func readinessOf(l *service.Local) readiness {
@@ -173,6 +175,14 @@ func (w *work) setReady(key types.NamespacedName, r readiness) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ready[key] = r
+}
+
+// isSpoiled says whether files that a daemon was made ready with were changed by others.
+func (w *work) isSpoiled(key types.NamespacedName, l *service.Local) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := w.ready[key]
+	return was.generation == generationOf(l.Daemon) && !was.files.Are(intact.Of(l.Data, l.Daemon.Spec.Files))
 }
 
 // isElsewhere says whether a daemon was made ready on devices that have other paths by now.

@@ -22,6 +22,9 @@ type Cause struct {
 	Port string
 }
 
+// outOfMemory begins how a container ended that the kernel killed (agent/runtime/pod).
+const outOfMemory = "killed by the kernel"
+
 // Of says why a daemon ended, by how and when it ended ("exit code 1", "signal: killed") and the end of its log, which
 // may begin in an earlier run and go on in a later one. Nobody is blamed for the end of a process by what it wrote long
 // before, and a process that was killed by others did not write why.
@@ -29,6 +32,13 @@ func Of(d *api.Daemon, reason string, at time.Time, log string) Cause {
 	if reason == "signal: killed" {
 		return Cause{api.ReasonKilled, "it was killed by a user, or by the kernel when memory ran out",
 			fill("look for 'Out of memory' in 'dmesg' on host {host}", d), ""}
+	}
+	if strings.HasPrefix(reason, outOfMemory) {
+		return Cause{api.ReasonKilled, "the kernel killed it because memory ran out",
+			fill("give it more memory, or move other programs from host {host}", d), ""}
+	}
+	if strings.HasPrefix(reason, notStarted) {
+		return ofStart(d, reason)
 	}
 	written := lastRun(strings.Split(log, "\n"), at)
 	if reason == "exit code 0" || reason == "signal: terminated" {
@@ -61,16 +71,24 @@ var (
 // telling is how long before its end a process may write why: a mon tries its port for 15 s.
 const telling = time.Minute
 
-// lastRun are the lines that the process wrote which ended at a time, of those with a time the ones of its last minute,
-// without what it dumped.
+// endOfDump is the last line of what Ceph dumps.
+const endOfDump = "--- end dump of recent events ---"
+
+// lastRun are the lines that the process wrote which ended at a time, of those with a time the ones
+// of its last minute, without what it dumped. A process that ends before it writes times, such as
+// at its ceph.conf, has the lines after the last one with a time.
 func lastRun(lines []string, end time.Time) (last []string) {
 	in := true // lines without a time are of the same moment as the one before
+	early, late := []string(nil), false
 	for _, line := range lines {
 		if dumped.MatchString(line) {
 			continue
 		}
+		if early = append(early, line); line == endOfDump {
+			early = nil
+		}
 		if at, err := time.Parse("2006-01-02T15:04:05.999999-0700", firstWord(line)); err == nil {
-			in = !at.After(end) && end.Sub(at) <= telling
+			in, early, late = !at.After(end) && end.Sub(at) <= telling, nil, at.After(end)
 			if in && banner.MatchString(line) {
 				last = nil
 			}
@@ -78,6 +96,9 @@ func lastRun(lines []string, end time.Time) (last []string) {
 		if in {
 			last = append(last, line)
 		}
+	}
+	if len(last) == 0 && !late {
+		return early
 	}
 	return last
 }

@@ -74,6 +74,51 @@ func TestOf(t *testing.T) {
 			api.ReasonKilled, "killed", "Out of memory"},
 		"ended by a signal": {"ceph-osd", "exit code 0",
 			"2026-11-27T00:00:50.694+0000 7f0d89a2 -1 received  signal: Terminated\n", "", "signal: Terminated", ""},
+		"no program": {"ceph-osd", `cannot be started: exec: "ceph-osd": executable file not found in $PATH`,
+			"2026-11-27T00:00:40.694+0000 7f0d89a2  0 log_channel(cluster) log [DBG] : 9.18 scrub ok\n",
+			api.ReasonProgramBroken, "its program ceph-osd is not installed",
+			"'apt-get install --reinstall ceph-osd' on host h2"},
+		"no program of another package's name": {
+			"glusterd", "cannot be started: fork/exec /usr/sbin/glusterd: no such file or directory", "an old line\n",
+			api.ReasonProgramBroken, "its program glusterd is", "--reinstall glusterfs-server'",
+		},
+		"a program that may not be executed": {
+			"ceph-mds", "cannot be started: fork/exec /usr/bin/ceph-mds: permission denied", "an old line\n",
+			api.ReasonProgramBroken, "may not be executed", "'apt-get install --reinstall ceph-mds'",
+		},
+		"a program of another processor": {
+			"ceph-rgw", "cannot be started: fork/exec /usr/bin/radosgw: exec format error", "an old line\n",
+			api.ReasonProgramBroken, "its program radosgw is damaged", "'apt-get install --reinstall radosgw'",
+		},
+		"no room to start": {
+			"ceph-mon", "cannot be started: open /var/lib/x/log: no space left on device", "an old line\n",
+			api.ReasonDiskFull, "the agent is full", "'df -h'",
+		},
+		"a container without memory": {
+			"ceph-osd", "killed by the kernel: out of memory", "2026-11-27T00:00:50.694+0000 7f -1 failed to x\n",
+			api.ReasonKilled, "memory ran out", "more memory",
+		},
+		"a ceph.conf of somebody else": {"ceph-mon", "exit code 1",
+			"global_init: error reading config file. parse error: expected '<eoi>' in line 40 at position 1\n",
+			api.ReasonChangedOutside, "its ceph.conf was changed", "'holdfast daemon restart mon.1'"},
+		"a ceph.conf of somebody else, for minutes": {"ceph-mon", "exit code 1",
+			"2026-11-26T23:50:00.694+0000 7f0d89a2  0 mon.a is well\n" +
+				"global_init: error reading config file. parse error: expected '<eoi>' in line 40 at position 1\n",
+			api.ReasonChangedOutside, "its ceph.conf was changed", "'holdfast daemon restart mon.1'"},
+		"a library after an old crash": {"ceph-osd", "exit code 127",
+			"2026-11-26T23:50:00.694+0000 7f0d89a2 -1 osd.1 the sky is green\n*** Caught signal (Aborted) **\n" +
+				"  log_file \n--- end dump of recent events ---\n" +
+				"ceph-osd: error while loading shared libraries: libx.so.1: cannot open shared object file\n",
+			api.ReasonProgramBroken, "lacks the library libx.so.1", "'dpkg -S libx.so.1'"},
+		"no word after an old crash": {"ceph-osd", "exit code 1",
+			"2026-11-26T23:50:00.694+0000 7f0d89a2 -1 osd.1 the sky is green\n*** Caught signal (Aborted) **\n" +
+				"  log_file \n--- end dump of recent events ---\nthe sea is dry\n",
+			"", "the sea is dry", ""},
+		"no link to the device": {"ceph-osd", "exit code 1",
+			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1 bluestore(/var/lib/x/store/block) _read_bdev_label failed to open " +
+				"/var/lib/x/store/block: (2) No such file or directory\n" +
+				"2026-11-27T00:00:40.695+0000 7f0d89a2 -1 osd.1 0 OSD:init: unable to mount object store\n",
+			api.ReasonChangedOutside, "the link to its device is gone", "'holdfast daemon restart osd.1'"},
 		"nothing known": {"ceph-mds", "exit code 7",
 			"2026-11-27T00:00:40.694+0000 7f0d89a2  0 starting\n2026-11-27T00:00:41.694+0000 7f0d89a2 -1 mds.x the " +
 				"sky is green\n 1: (frame)\n---\nand the end\n",
@@ -83,6 +128,9 @@ func TestOf(t *testing.T) {
 		d := &api.Daemon{Spec: api.DaemonSpec{Type: tt.kind, ID: "1", Host: "h2"}}
 		c := Of(d, tt.ended, end, tt.log)
 		if c.Reason != tt.reason || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Next, tt.next) {
+			t.Errorf("%s: %+v", name, c)
+		}
+		if strings.Contains(c.Message, "old line") || strings.Contains(c.Message+c.Next, "{") {
 			t.Errorf("%s: %+v", name, c)
 		}
 		if (tt.log == "") != (c.Message == "") || c.Reason != "" && c.Next == "" {

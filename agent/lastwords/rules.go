@@ -26,6 +26,8 @@ const (
 	findPort = "find it on host {host} with 'ss -ltnp sport = :$1', and stop it" + retries
 	retries  = "; the agent retries by itself"
 
+	writeAnew = "have the agent write its files anew with 'holdfast daemon restart {name}'"
+
 	checkDisk = "look for errors of the device in 'dmesg' on host {host}; if it is broken, name it in replace of the " +
 		"StorageNode"
 	seeCrash = "see 'holdfast ceph crash ls' and the log; if it happens again, report it to Ceph"
@@ -61,7 +63,17 @@ var rules = []rule{
 	{
 		line:   regexp.MustCompile(`error while loading shared libraries: ([^:]+):`),
 		reason: api.ReasonProgramBroken, say: "its program lacks the library $1",
-		next: "install its package on host {host} again: 'apt-get install --reinstall'" + retries,
+		next: "install the package of the library on host {host} again with 'apt-get install --reinstall PACKAGE': " +
+			"'dpkg -S $1' on a host that has it names the package" + retries,
+	},
+	{
+		line:   regexp.MustCompile(`error reading config file\. (.*)|parse error: (.*) in line \d+ at position`),
+		reason: api.ReasonChangedOutside, say: "its ceph.conf was changed, and Ceph cannot read it", next: writeAnew,
+	},
+	{
+		types:  osd,
+		line:   regexp.MustCompile(`(?i)/block\b.*(?:\(2\) No such file|got: \(1\) Operation not permitted)`),
+		reason: api.ReasonChangedOutside, say: "the link to its device is gone from its directory", next: writeAnew,
 	},
 	{
 		types: mon, line: regexp.MustCompile(`not in monmap and have been in a quorum before`),

@@ -29,9 +29,14 @@ func (w *World) resource(r api.Resource) Answer {
 		return answered(fmt.Sprintf("The leader has not observed the %s's newest spec yet.", kind),
 			fmt.Sprintf("check with 'holdfast status %s' that its cluster is active.", r.ClusterName()))
 	case accepted != nil && accepted.Status == metav1.ConditionFalse:
+		reason := refusedFor(s.Conditions, accepted)
+		if reason == api.ReasonLost {
+			return answered(join("The "+kind+" is "+string(s.State), accepted.Message),
+				"restore the data first if it is needed; the command named above makes a new, empty one.").
+				because(reason)
+		}
 		return answered(join("The "+kind+" cannot be made as declared", accepted.Message),
-			"correct the spec, and apply it again.").
-			because(refusedFor(s.Conditions, accepted))
+			"correct the spec, and apply it again.").because(reason)
 	}
 	text := fmt.Sprintf("The %s is %s", kind, s.State)
 	switch {

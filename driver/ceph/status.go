@@ -311,7 +311,7 @@ func said(p *planner) serving.Said {
 	o := p.seen
 	f := &serves.Facts{
 		Now: p.now, Fresh: p.waits.DaemonFresh, Monmap: o.Monmap, Quorum: o.Quorum, Mute: o.Mute,
-		ActiveMgr: o.ActiveMgr, Mgrs: o.Mgrs, Flags: o.Found.Flags, OSDs: map[int]serves.OSD{},
+		ActiveMgr: o.ActiveMgr, Mgrs: o.Mgrs, Flags: o.Found.Flags, Checks: o.Checks, OSDs: map[int]serves.OSD{},
 		Unanswered: func(d *api.Daemon) string { return mute(o, d) },
 	}
 	if o.MgrAvailable && p.now.Sub(o.MgrSince.Time) > f.Fresh {

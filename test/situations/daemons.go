@@ -7,6 +7,7 @@ const (
 	idle    = "e2e TestIdleDaemons"
 	ofCeph  = "driver/ceph/serves TestOf"
 	answers = "cli/why TestExplain_served"
+	endsOf  = "agent/lastwords TestOf"
 )
 
 // daemons are the situations of single daemons, and of what the storage system says of them.
@@ -25,6 +26,20 @@ var daemons = []Situation{
 		"holdfast why osd.2", api.ReasonFlagSet, "holdfast ceph osd rm-noup 2", idle, ofCeph},
 	{"osd-own-noin", "daemon", "An OSD is out, and a flag of its own keeps it there.",
 		"holdfast why osd.2", api.ReasonFlagSet, "holdfast ceph osd rm-noin 2", "", ofCeph},
+	{"osd-host-noup", "daemon", "An OSD was marked down, and a flag of its host (`ceph osd set-group`) keeps it there.",
+		"holdfast why osd.2", api.ReasonFlagSet, "holdfast ceph osd unset-group noup h2", "", ofCeph},
+	{"osd-class-noin", "daemon", "An OSD is out, and a flag of its host or device class keeps it there.",
+		"holdfast why osd.2", api.ReasonFlagSet, "holdfast ceph osd unset-group noin h2", "", ofCeph},
+	{"program-missing", "daemon", "The program of a daemon was removed from its host.",
+		"holdfast why osd.2", api.ReasonProgramBroken, "apt-get install --reinstall ceph-osd", "", endsOf},
+	{"library-missing", "daemon", "A library that the program of a daemon needs was removed, minutes ago.",
+		"holdfast why mds.home-b", api.ReasonProgramBroken, "dpkg -S libx.so.1", "", endsOf},
+	{"program-forbidden", "daemon", "The program of a daemon may not be executed.",
+		"holdfast why mds.home-a", api.ReasonProgramBroken, "apt-get install --reinstall ceph-mds", "", endsOf},
+	{"conf-damaged", "daemon", "Somebody wrote into a ceph.conf what Ceph cannot read.",
+		"holdfast why mon.c", api.ReasonChangedOutside, "holdfast daemon restart mon.c", "", endsOf},
+	{"osd-link-gone", "daemon", "Somebody removed the link to an OSD's device.",
+		"holdfast why osd.2", api.ReasonChangedOutside, "holdfast daemon restart osd.2", "", endsOf},
 	{"osd-hung", "daemon", "The process of an OSD hangs, so that Ceph marks it down.",
 		"holdfast why osd.2", api.ReasonDaemonHangs, "holdfast daemon restart osd.2", idle, ofCeph},
 	{"osd-class-unused", "daemon", "No pool stores data on OSDs of this device class.",

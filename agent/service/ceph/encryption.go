@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/holdfast-storage/holdfast/agent/service"
@@ -118,6 +120,9 @@ func finish(ctx context.Context, path string, o luks.Owner, key []byte) error {
 // Kept says whether the OSD's encrypted devices are open, and its logical volumes active. After a boot none may be, and a runtime that remembers the
 // process starts it without them.
 func (OSD) Kept(l *service.Local) bool {
+	if _, err := os.Lstat(filepath.Join(l.Data, directoryName, "block")); errors.Is(err, os.ErrNotExist) {
+		return false // the next start makes the link anew
+	}
 	return !slices.ContainsFunc(l.Daemon.Spec.Devices, func(d api.DaemonDevice) bool {
 		v, is := lvm.Parse(d.ID)
 		return is && !v.Active() || d.KeySecret != "" && !luks.IsOpen(ownerOf(l, d.Name))

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service"
 	"github.com/holdfast-storage/holdfast/agent/service/luks"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/internal/atomicfile"
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
@@ -36,12 +37,25 @@ func secretOSD(t *testing.T, path, id, cluster, uuid string, key byte) *service.
 // A process is not started again on an encrypted device that is not open, as after a boot.
 func TestOSD_kept(t *testing.T) {
 	l := secretOSD(t, loopDevice(t), "7", fsid, ours, 1)
+	link := filepath.Join(l.Data, directoryName, "block")
+	if err := atomicfile.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := linkDevice(link, l.Devices[deviceBlock].Path); err != nil {
+		t.Fatal(err)
+	}
 	if (OSD{}).Kept(l) {
 		t.Error("an encrypted device that is not open is kept")
 	}
 	l.Daemon.Spec.Devices[0].KeySecret = ""
 	if !(OSD{}).Kept(l) {
 		t.Error("a device that is not encrypted is not kept")
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if (OSD{}).Kept(l) {
+		t.Error("an OSD without the link to its device is started again without it")
 	}
 }
 

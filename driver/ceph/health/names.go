@@ -21,6 +21,9 @@ var placeholders = []struct {
 
 // WithNames is the next step of a check, with the first of the names that Ceph's text has.
 func WithNames(c api.HealthCheck) string {
+	if next := named(c); next != "" {
+		return next
+	}
 	next, text := c.Next, strings.Join(append(slices.Clone(c.Detail), c.Message), "\n")
 	for _, x := range placeholders {
 		if found := x.name.FindStringSubmatch(text); found != nil {

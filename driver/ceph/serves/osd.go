@@ -2,11 +2,13 @@ package serves
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
+	"github.com/holdfast-storage/holdfast/driver/ceph/health"
 )
 
 func (f *Facts) osd(d *api.Daemon) *api.DaemonService {
@@ -43,7 +45,17 @@ func (f *Facts) flag(name string, id int, o OSD) (where, unset string) {
 	case slices.Contains(o.State, name):
 		return "flag " + name + " is set for it", fmt.Sprintf("osd rm-%s %d", name, id)
 	}
+	for _, g := range health.Groups(f.Checks) {
+		if slices.Contains(g.Flags, name) && o.isIn(g.Name) {
+			return "flag " + name + " is set for " + g.Name, "osd unset-group " + name + " " + g.Name
+		}
+	}
 	return "", ""
+}
+
+// isIn says whether CRUSH has the OSD in a bucket or a device class.
+func (o *OSD) isIn(name string) bool {
+	return o.Place.Class == name || slices.Contains(slices.Collect(maps.Values(o.Place.Buckets)), name)
 }
 
 func (f *Facts) down(d *api.Daemon, id int, o OSD) *api.DaemonService {
@@ -51,7 +63,8 @@ func (f *Facts) down(d *api.Daemon, id int, o OSD) *api.DaemonService {
 		return out(api.ReasonFlagSet, "remove the flag with 'holdfast ceph "+unset+"'",
 			"its process runs, and Ceph does not mark it up: %s", where)
 	}
-	return out(api.ReasonDaemonHangs, restart(d),
+	return out(api.ReasonDaemonHangs, restart(d)+"; if Ceph marks it down again, look for a firewall that keeps "+
+		"other hosts from the TCP ports 6800 to 7568 of host "+d.Spec.Host,
 		"its process runs, and Ceph marks it down: other OSDs get no answer from it")
 }
 

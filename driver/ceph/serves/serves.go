@@ -28,6 +28,8 @@ type Facts struct {
 	// Flags are those of the whole cluster, and OSDs the OSDs in Ceph's map.
 	Flags []string
 	OSDs  map[int]OSD
+	// Checks are of Ceph's health, which names hosts and device classes with flags.
+	Checks []api.HealthCheck
 	// Takes are where pools take their OSDs from, in CRUSH; nil where there is no pool.
 	Takes []crushmap.Take
 
@@ -117,7 +119,7 @@ func (f *Facts) listed(d *api.Daemon) *api.DaemonService {
 	}
 	if f.Unanswered != nil {
 		if problem := f.Unanswered(d); problem != "" {
-			return out(api.ReasonDaemonHangs, restart(d), "its process runs and does not answer: %s", problem)
+			return out(api.ReasonDaemonHangs, restart(d), "its process runs, and %s", problem)
 		}
 	}
 	if f.Listed == nil || slices.Contains(f.Listed[kind], d.Spec.ID) {

@@ -81,6 +81,18 @@ func TestOf(t *testing.T) {
 			api.OutOfService, api.ReasonFlagSet, "'holdfast ceph osd unset noin'"},
 		"its own noin": {"osd", "2", osd(func(o *OSD) { o.In, o.State = false, []string{"noin"} }),
 			api.OutOfService, api.ReasonFlagSet, "'holdfast ceph osd rm-noin 2'"},
+		"noin of its host": {"osd", "2", func(f *Facts) {
+			osd(func(o *OSD) { o.In, o.Place.Buckets = false, map[string]string{"host": "h2"} })(f)
+			f.Checks = flags("host h3 has flags noin", "host h2 has flags noout,noin")
+		}, api.OutOfService, api.ReasonFlagSet, "'holdfast ceph osd unset-group noin h2'"},
+		"noup of its class": {"osd", "2", func(f *Facts) {
+			osd(func(o *OSD) { o.Up, o.Place.Class = false, "hdd" })(f)
+			f.Checks = flags("device class 'hdd' has flags noup")
+		}, api.OutOfService, api.ReasonFlagSet, "'holdfast ceph osd unset-group noup hdd'"},
+		"noup of another host": {"osd", "2", func(f *Facts) {
+			osd(func(o *OSD) { o.Up, o.Place.Buckets = false, map[string]string{"host": "h2"} })(f)
+			f.Checks = flags("host h3 has flags noup")
+		}, api.OutOfService, api.ReasonDaemonHangs, "'holdfast daemon restart osd.2'"},
 		"no weight": {"osd", "2", osd(func(o *OSD) { o.Place.Weight = 0 }),
 			api.OutOfService, api.ReasonZeroWeight, "'holdfast ceph osd crush reweight osd.2 0.00098'"},
 		"no place": {"osd", "2", osd(func(o *OSD) { o.Placed = false }), "", "", ""},
@@ -165,4 +177,9 @@ func TestListed(t *testing.T) {
 	if got := m.Listed()["rgw"]; len(got) != 2 || got[0] != "4135" || got[1] != "s3-a" {
 		t.Errorf("%v", got)
 	}
+}
+
+// flags are Ceph's warning of flags of hosts and others.
+func flags(detail ...string) []api.HealthCheck {
+	return []api.HealthCheck{{Code: "OSD_FLAGS", Detail: detail}}
 }

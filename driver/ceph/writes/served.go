@@ -66,8 +66,8 @@ func (f *FS) unserved() Word {
 	case len(f.Damaged) > 0:
 		return Word{
 			Reason: api.ReasonDataDamaged, Text: fmt.Sprintf("rank %v is damaged: no MDS may serve it", f.Damaged),
-			Next: "see what the MDS found with " + quote("holdfast ceph health detail") + ", repair it, and let an MDS try " +
-				"again with " + quote(fmt.Sprintf("holdfast ceph mds repaired %s:%d", f.Name, f.Damaged[0])),
+			Next: "see what its MDS wrote after '[ERR]' (" + quote("holdfast logs DAEMON") + "), repair it, and let an " +
+				"MDS try again with " + quote(fmt.Sprintf("holdfast ceph mds repaired %s:%d", f.Name, f.Damaged[0])),
 		}
 	case f.Closed:
 		return Word{
