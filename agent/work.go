@@ -180,8 +180,8 @@ func (w *work) setReady(key types.NamespacedName, r readiness) {
 // isSpoiled says whether files that a daemon was made ready with were changed by others.
 func (w *work) isSpoiled(key types.NamespacedName, l *service.Local) bool {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	was := w.ready[key]
+	w.mu.Unlock()
 	return was.generation == generationOf(l.Daemon) && !was.files.Are(intact.Of(l.Data, l.Daemon.Spec.Files))
 }
 
