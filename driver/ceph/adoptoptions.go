@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/driver/ceph/confoptions"
 	"github.com/holdfast-storage/holdfast/driver/ceph/crushmap"
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
@@ -52,8 +53,7 @@ func (x *adoptAsker) crush() error {
 
 // taken says whether an option may be taken over from a ceph.conf.
 func taken(section, name string) bool {
-	return confSection.MatchString(section) && confOption.MatchString(name) && !confSecret.MatchString(name) &&
-		!slices.Contains(ownOptions, name) && !slices.Contains(placeOptions, name)
+	return confoptions.Taken(section, name) && !slices.Contains(placeOptions, name)
 }
 
 // given are the options of the ceph.conf that was given that count for a daemon, by their sections,
