@@ -45,7 +45,7 @@ func TestHowTo_hosts(t *testing.T) {
 // cluster.
 func TestHowTo_controlPlane(t *testing.T) {
 	begin(t)
-	readerOn(newBed(t, 3, 0)).readAll()
+	readerOn(newBed(t, 3, 1)).readAll()
 }
 
 // TestHowTo_others does what the pages on GlusterFS and Torus say, side by side on three hosts.
