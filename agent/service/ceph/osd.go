@@ -62,6 +62,9 @@ func configureOSD(ctx context.Context, l *service.Local) error {
 	if err := takeOverOSD(ctx, l); err != nil {
 		return err
 	}
+	if err := setEarlierAside(l, dir); err != nil {
+		return err
+	}
 	l, err := unlock(ctx, l, deviceBlock, !complete(dir) && l.Parameters[api.ParameterForeign] == "")
 	if err != nil {
 		return err
