@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/bluestore"
 )
 
-// TestOSD_earlier: the directory of an earlier OSD of the number, which a removed host still has when it
-// is back, does not keep the new OSD from being made on its own disk.
+// TestOSD_earlier: the directory of an earlier OSD of the number, which a removed host still has
+// when it is back, does not keep the new OSD from being made on its own disk.
 func TestOSD_earlier(t *testing.T) {
 	earlier := osdOn(t, loopDevice(t), "7", ours)
 	if err := (OSD{}).ConfigureLocalService(t.Context(), earlier); err != nil {
