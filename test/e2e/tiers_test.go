@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/test/pages"
 	"github.com/holdfast-storage/holdfast/test/tier"
 	"github.com/holdfast-storage/holdfast/test/turn"
 )
@@ -84,7 +85,10 @@ var tests = map[string]struct {
 	"TestGlusterSplitBrain":   {full, 100},
 	"TestGlusterUpgrade":      {full, 120},
 	"TestHostActions":         {full, 333},
-	"TestHowTo":               {full, 150},
+	"TestHowTo":               {full, 220},
+	"TestHowTo_controlPlane":  {full, 60},
+	"TestHowTo_hosts":         {full, 250},
+	"TestHowTo_others":        {full, 150},
 	"TestHungDisk":            {full, 100},
 	"TestHungMons":            {full, 144},
 	"TestKeeping":             {full, 100},
@@ -153,6 +157,11 @@ func TestTiers(t *testing.T) {
 				t.Errorf("%s does not call begin(t) first", f.Name.Name)
 			}
 			delete(left, f.Name.Name)
+		}
+	}
+	for name := range pages.Typed {
+		if _, ok := tests[name]; !ok {
+			t.Errorf("pages.Typed has %s, which is no test", name)
 		}
 	}
 	for name := range left {

@@ -3,11 +3,13 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -18,8 +20,11 @@ type Block struct {
 	Line int
 	// Language is what stands behind the fence, such as yaml.
 	Language string
-	// Note is the text of the comment directly above the block, <!-- run: NOTE -->.
+	// Note is the text of the comment directly above the block, <!-- run: NOTE -->, or of that of
+	// the whole page, <!-- page: NOTE -->.
 	Note string
+	// Marks are the other comments above the block, and the placeholders of the page up to here.
+	Marks []Mark
 	// Lines are its lines, without the indentation that all have.
 	Lines []string
 }
@@ -30,6 +35,18 @@ func (b Block) Text() string { return strings.Join(b.Lines, "\n") + "\n" }
 // Where is its place, for messages.
 func (b Block) Where() string { return fmt.Sprintf("%s:%d", b.File, b.Line) }
 
+// Mark is a comment that says something to the reader of a test:
+//
+//	<!-- with: WORD=VALUE -->     from here on to the end of the page, WORD stands for VALUE, which a
+//	                              shell expands when the word is typed
+//	<!-- before: SCRIPT -->       the situation in which the next block is typed
+//	<!-- not: BEGINNING, REASON --> no command of the next block that begins so is typed
+//	<!-- exits: N BEGINNING -->   a command of the next block that begins so ends with this code
+//	<!-- ctrl-c: BEGINNING -->    a command that begins so runs until the reader ends it
+//
+// A beginning with a $ behind is a whole command.
+type Mark struct{ Kind, Text string }
+
 // Span is code within a line of prose.
 type Span struct {
 	File string
@@ -39,7 +56,7 @@ type Span struct {
 
 var (
 	fence = regexp.MustCompile("^( *)```(\\w*)$")
-	note  = regexp.MustCompile(`^<!-- run: (.*) -->$`)
+	note  = regexp.MustCompile(`^<!-- (run|page|with|before|not|exits|ctrl-c): (.*) -->$`)
 	span  = regexp.MustCompile("`([^`]+)`")
 )
 
@@ -81,7 +98,9 @@ type reader struct {
 	// open is the block that is being read, with a fence or indented.
 	open   *Block
 	fenced bool
-	note   string
+	// note and marks are for the next block, page and words for all that follow.
+	note, page   string
+	marks, words []Mark
 	// listed says that the lines belong to an item of a list, where indentation makes no code.
 	listed bool
 }
@@ -112,14 +131,29 @@ func (r *reader) take(number int, line string) {
 }
 
 func (r *reader) begin(number int, language string) {
-	r.open = &Block{File: r.file, Line: number, Language: language, Note: r.note}
-	r.note = ""
+	marks := slices.Concat(r.words, r.marks)
+	r.open = &Block{File: r.file, Line: number, Language: language, Note: cmp.Or(r.note, r.page), Marks: marks}
+	r.note, r.marks = "", nil
+}
+
+// mark takes a comment.
+func (r *reader) mark(kind, text string) {
+	switch kind {
+	case "run":
+		r.note = text
+	case "page":
+		r.page = text
+	case "with":
+		r.words = append(r.words, Mark{kind, text})
+	default:
+		r.marks = append(r.marks, Mark{kind, text})
+	}
 }
 
 func (r *reader) prose(number int, line string) {
 	r.end()
 	if found := note.FindStringSubmatch(line); found != nil {
-		r.note = found[1]
+		r.mark(found[1], found[2])
 		return
 	}
 	trimmed := strings.TrimSpace(line)

@@ -10,7 +10,7 @@ import (
 )
 
 const page = "# Title\n\nUse `holdfast status` here.\n\n    one\n      two\n\n    three\n\nProse.\n\n" +
-	"- an item\n    that goes on\n\n<!-- run: on h2 -->\n" +
+	"- an item\n    that goes on\n\n<!-- with: x=y -->\n<!-- before: ls -->\n<!-- run: on h2 -->\n" +
 	"```\n$ sudo holdfast get pools | grep x   # all\noutput\n```\n\n" +
 	"```yaml\napiVersion: holdfast.io/v1alpha1\nkind: Pool\n---\napiVersion: v1\n```\n"
 
@@ -35,6 +35,12 @@ func TestRead(t *testing.T) {
 	lines := blocks[1].CommandLines()
 	if blocks[1].Note != "on h2" || len(lines) != 1 || lines[0].Text != "sudo holdfast get pools | grep x" {
 		t.Errorf("the second block is %+v, its commands %+v", blocks[1], lines)
+	}
+	if before := blocks[1].Texts("before"); len(before) != 1 || before[0] != "ls" {
+		t.Errorf("the situation of the second block is %q", before)
+	}
+	if words := blocks[2].Texts("with"); len(words) != 1 || len(blocks[2].Marks) != 1 {
+		t.Errorf("the third block has the marks %+v", blocks[2].Marks)
 	}
 	manifests := blocks[2].Manifests()
 	if blocks[2].Note != "" || len(manifests) != 1 || !strings.HasSuffix(manifests[0], "kind: Pool\n") {
