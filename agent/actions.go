@@ -72,8 +72,10 @@ func hardware(a *agent) deviceaction.Host {
 
 // logsOf is what the actions that read logs need.
 func logsOf(a *agent) logs.Host {
-	return logs.Host{Name: a.Name, Pods: a.RuntimeKind == api.RuntimePod, Client: a.client,
-		Daemon: a.work.daemons.get, File: a.paths.logFile}
+	return logs.Host{
+		Name: a.Name, Pods: a.RuntimeKind == api.RuntimePod, Client: a.client,
+		Daemon: a.work.daemons.get, File: a.paths.logFile,
+	}
 }
 
 // changed puts an action in line. What else changes is the agent's own record, after which it knows itself when to go on.

@@ -67,8 +67,10 @@ func For(d *api.Daemon, ask Ask) *api.Action {
 	}
 	return &api.Action{
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, GenerateName: "log-"},
-		Spec: api.ActionSpec{Kind: action.DaemonLog, Target: target + d.Name, Cluster: d.Spec.Cluster,
-			Host: d.Spec.Host, Parameters: parameters},
+		Spec: api.ActionSpec{
+			Kind: action.DaemonLog, Target: target + d.Name, Cluster: d.Spec.Cluster,
+			Host: d.Spec.Host, Parameters: parameters,
+		},
 	}
 }
 

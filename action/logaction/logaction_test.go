@@ -12,8 +12,10 @@ import (
 )
 
 func TestOf(t *testing.T) {
-	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ceph-osd-3"},
-		Spec: api.DaemonSpec{Host: "h1", Cluster: "ceph"}}
+	d := &api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ceph-osd-3"},
+		Spec:       api.DaemonSpec{Host: "h1", Cluster: "ceph"},
+	}
 	for _, ask := range []Ask{
 		{Tail: -1}, {Tail: 20, Since: time.Minute}, {Tail: -1, From: "1.2.3", Wait: 10 * time.Second},
 	} {

@@ -48,8 +48,10 @@ func source(secret string) api.DaemonFile {
 // host has the daemon ceph-osd-3, and its log.
 func host(t *testing.T) (*handler, *api.Daemon, string) {
 	t.Helper()
-	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-3"},
-		Spec: api.DaemonSpec{Host: "h1", Cluster: "ceph", Files: []api.DaemonFile{source("key"), source("gone")}}}
+	d := &api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-3"},
+		Spec:       api.DaemonSpec{Host: "h1", Cluster: "ceph", Files: []api.DaemonFile{source("key"), source("gone")}},
+	}
 	path := filepath.Join(t.TempDir(), "daemon.log")
 	h := New(Host{
 		Name: "h1", Client: secrets{}, File: func(types.NamespacedName) string { return path },

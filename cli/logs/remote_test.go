@@ -45,8 +45,10 @@ type site struct {
 var _ action.Recorder = recorder{}
 
 func newSite(t *testing.T) *site {
-	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-4"},
-		Spec: api.DaemonSpec{Host: "h2", Cluster: "ceph"}}
+	d := &api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-4"},
+		Spec:       api.DaemonSpec{Host: "h2", Cluster: "ceph"},
+	}
 	s := &site{t: t, daemon: d, actions: map[string]*api.Action{}}
 	s.path = write(t, t.TempDir(), "default.ceph-osd-4", text)
 	s.host.Name = "h2"
@@ -167,8 +169,10 @@ func (s *site) elsewhere(out, problems *output) Home {
 		},
 		Namespace: func() string { return "default" }, DataDir: func() string { return dir },
 		Out: out, Err: problems,
-		waits: waits{answer: 300 * time.Millisecond, line: 100 * time.Millisecond, pause: time.Millisecond,
-			patience: 2 * time.Second},
+		waits: waits{
+			answer: 300 * time.Millisecond, line: 100 * time.Millisecond, pause: time.Millisecond,
+			patience: 2 * time.Second,
+		},
 	}
 }
 
@@ -250,8 +254,10 @@ func TestRemote_follow(t *testing.T) {
 }
 
 func TestRemote_refused(t *testing.T) {
-	silent := metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionFalse,
-		LastTransitionTime: metav1.NewTime(now)}
+	silent := metav1.Condition{
+		Type: api.HostAgentConnected, Status: metav1.ConditionFalse,
+		LastTransitionTime: metav1.NewTime(now),
+	}
 	for name, c := range map[string]struct {
 		set  func(*site)
 		has  string
@@ -262,21 +268,29 @@ func TestRemote_refused(t *testing.T) {
 		"a viewer": {func(s *site) {
 			s.refuses = apierrors.NewForbidden(schema.GroupResource{Resource: "actions"}, "", errors.New("may read"))
 		}, "use the kubeconfig of an administrator, or run 'ssh h2 sudo holdfast logs osd.4'", exit.Refused, false},
-		"disconnected": {func(s *site) { s.host.Status.Conditions = []metav1.Condition{silent} },
+		"disconnected": {
+			func(s *site) { s.host.Status.Conditions = []metav1.Condition{silent} },
 			"agent of host h2 is disconnected since 2026-11-27T03:10:00Z; run 'ssh h2 sudo holdfast logs osd.4'", 0,
-			false},
-		"a pod": {func(s *site) { s.host.Status.Runtime = api.RuntimePod }, "'kubectl -n default logs ceph-osd-4'", 0,
-			false},
+			false,
+		},
+		"a pod": {
+			func(s *site) { s.host.Status.Runtime = api.RuntimePod }, "'kubectl -n default logs ceph-osd-4'", 0,
+			false,
+		},
 		"no log yet": {func(s *site) {
 			if err := os.Remove(s.path); err != nil {
 				s.t.Fatal(err)
 			}
 		}, "has no log on host h2 yet", exit.Refused, true},
 		"no answer": {func(s *site) { s.deaf = true }, "agent of host h2 does not answer; run 'ssh h2", 0, true},
-		"an old agent": {func(s *site) { s.handler = action.Unknown(action.DaemonLog, "v1", nil) }, "upgrade Holdfast",
-			exit.Refused, true},
-		"the API is away": {func(s *site) { s.down = errors.New("connection refused") }, "connection refused", 0,
-			false},
+		"an old agent": {
+			func(s *site) { s.handler = action.Unknown(action.DaemonLog, "v1", nil) }, "upgrade Holdfast",
+			exit.Refused, true,
+		},
+		"the API is away": {
+			func(s *site) { s.down = errors.New("connection refused") }, "connection refused", 0,
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)

@@ -40,8 +40,10 @@ func Last(text string, n int) string {
 // it.
 func TimeOf(line string) (time.Time, bool) {
 	words := strings.Fields(line[:min(len(line), 64)])
-	for n, layout := range []string{"", "2006-01-02T15:04:05.999999-0700", "02/01/2006 15:04:05",
-		"[2006-01-02 15:04:05.999999 -0700]"} {
+	for n, layout := range []string{
+		"", "2006-01-02T15:04:05.999999-0700", "02/01/2006 15:04:05",
+		"[2006-01-02 15:04:05.999999 -0700]",
+	} {
 		if n > 0 && len(words) >= n {
 			if at, err := time.Parse(layout, strings.Join(words[:n], " ")); err == nil {
 				return at, true

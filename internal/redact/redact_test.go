@@ -43,11 +43,15 @@ var realLooking = []struct{ name, value string }{
 // engineer needs is.
 func TestText_patterns(t *testing.T) {
 	for name, kept := range map[string][]string{
-		"ceph.log": {"mon.a@0(leader)", "rgw_keystone_admin_user", "osd.3", "entity='client.admin'", "config-key set",
+		"ceph.log": {
+			"mon.a@0(leader)", "rgw_keystone_admin_user", "osd.3", "entity='client.admin'", "config-key set",
 			"auth: unable to find a keyring",
-			"10.0.0.1:6789", "rgw_crypt_vault_token_file", "/etc/vault/agent.token"},
-		"config.json": {"osd_memory_target", "4294967296", "mgr/dashboard/ssl", "rgw_keystone_admin_password",
-			"rgw_crypt_vault_auth"},
+			"10.0.0.1:6789", "rgw_crypt_vault_token_file", "/etc/vault/agent.token",
+		},
+		"config.json": {
+			"osd_memory_target", "4294967296", "mgr/dashboard/ssl", "rgw_keystone_admin_password",
+			"rgw_crypt_vault_auth",
+		},
 		"agent.log":    {"host=h1", "retry in 5s", "https://user:", "@registry.example"},
 		"objects.yaml": {"secretName: ceph-key-osd.3", "name: h1", "osd_max_scrubs"},
 	} {
@@ -85,8 +89,10 @@ func TestText_known(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	pem := "-----BEGIN EC PRIVATE KEY-----\n" + line + "\n-----END EC PRIVATE KEY-----\n"
-	values := Values(map[string][]byte{"fsid": []byte("0815-4711"),
-		"keyring": []byte("[osd.3]\n\tkey = abcdefghij\n\tcaps mon = x\n"), "tls.key": []byte(pem)})
+	values := Values(map[string][]byte{
+		"fsid":    []byte("0815-4711"),
+		"keyring": []byte("[osd.3]\n\tkey = abcdefghij\n\tcaps mon = x\n"), "tls.key": []byte(pem),
+	})
 	out := New(values).Text("0815-4711 abcdefghij " + line)
 	if out != "0815-4711 [redacted] [redacted]" {
 		t.Error(out)
@@ -96,12 +102,16 @@ func TestValues(t *testing.T) {
 func TestObject(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "Secret", "metadata": map[string]any{
-			"name": "s", "annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "hunter2",
-				"a": "b"},
+			"name": "s", "annotations": map[string]any{
+				"kubectl.kubernetes.io/last-applied-configuration": "hunter2",
+				"a": "b",
+			},
 		},
 		"data": map[string]any{"user": "aHVudGVyMg=="},
-		"config": map[string]any{"rgw_keystone_admin_password": "hunter2\nhunter2", "secretName": "kept",
-			"items": []any{map[string]any{"token": "hunter2"}}},
+		"config": map[string]any{
+			"rgw_keystone_admin_password": "hunter2\nhunter2", "secretName": "kept",
+			"items": []any{map[string]any{"token": "hunter2"}},
+		},
 	}}
 	Object(u)
 	out, err := u.MarshalJSON()
@@ -109,8 +119,10 @@ func TestObject(t *testing.T) {
 	if err != nil || strings.Contains(text, "hunter2") || strings.Contains(text, "aHVu") {
 		t.Errorf("%v: %s", err, text)
 	}
-	for _, want := range []string{`"user":"[redacted]"`, `"a":"b"`, `"secretName":"kept"`,
-		"rgw_keystone_admin_password"} {
+	for _, want := range []string{
+		`"user":"[redacted]"`, `"a":"b"`, `"secretName":"kept"`,
+		"rgw_keystone_admin_password",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in %s", want, text)
 		}

@@ -55,7 +55,9 @@ func TestHowTo_others(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lab := hosts.New(t, hosts.Options{Count: 3, Disks: 1, DiskSize: 50 << 30, Share: []string{programs},
-		Env: []string{"TORUS_BIN=" + programs}})
+	lab := hosts.New(t, hosts.Options{
+		Count: 3, Disks: 1, DiskSize: 50 << 30, Share: []string{programs},
+		Env: []string{"TORUS_BIN=" + programs},
+	})
 	readerOn(&bed{t, home.Start(t, lab, binary)}).readAll()
 }

@@ -13,9 +13,11 @@ import (
 var Typed = map[string][]string{
 	"TestTutorial": {"tutorial.md"},
 	// The archive of pools.md has no copy to spare, so that no OSD can stop from there on.
-	"TestHowTo": {"how-to/plans.md", "how-to/keep-ceph.md", "how-to/actions.md", "how-to/trouble.md",
+	"TestHowTo": {
+		"how-to/plans.md", "how-to/keep-ceph.md", "how-to/actions.md", "how-to/trouble.md",
 		"how-to/maintenance.md", "how-to/access.md", "how-to/kubectl.md", "how-to/pools.md", "how-to/filesystems.md",
-		"how-to/object-stores.md", "how-to/recover-mons.md"},
+		"how-to/object-stores.md", "how-to/recover-mons.md",
+	},
 	"TestHowTo_hosts":        {"how-to/devices.md", "how-to/hosts.md", "how-to/uninstall.md"},
 	"TestHowTo_controlPlane": {"how-to/upgrade.md", "how-to/certificates.md", "how-to/control-plane.md"},
 	"TestHowTo_others":       {"how-to/torus.md", "how-to/glusterfs.md"},

@@ -79,8 +79,11 @@ func text(accounts []Account) string {
 // TestCommands: what is typed, with its here-document, and what the comments say of it.
 func TestCommands(t *testing.T) {
 	b := Block{Line: 10, Note: "", Marks: []Mark{
-		{"not", "systemctl, no systemd"}, {"exits", "3 holdfast host drain h4$"}, {"exits", "4 holdfast host drain$"},
-		{"ctrl-c", "tail"}, {"not", "nothing, so"},
+		{"not", "systemctl, no systemd"},
+		{"exits", "3 holdfast host drain h4$"},
+		{"exits", "4 holdfast host drain$"},
+		{"ctrl-c", "tail"},
+		{"not", "nothing, so"},
 	}, Lines: []string{
 		"# first", "cat > x <<END", "a # kept", "END", "", "systemctl stop x", "holdfast host drain h4   # asks",
 		"tail -f x",
