@@ -98,13 +98,16 @@ func TestTellChecks(t *testing.T) {
 
 // A flag that a person set is not explained by maintenance.
 func TestTellChecks_flags(t *testing.T) {
+	unset := func(flags, name string) string {
+		return "when the reason is over, run '" + health.UnsetGroup(flags, name) + "'"
+	}
 	const kept = "host h1 is in maintenance: to return it to service, run 'holdfast host maintenance exit h1'"
 	for detail, want := range map[string]string{
 		"osd.0 has flags noout":                                  kept,
-		"osd.0 has flags noin,noout":                             health.NextStep("OSD_FLAGS"),
+		"osd.0 has flags noin,noout":                             unset("noin,noout", "osd.0"),
 		"osd.0 has flags noout\nosd.1 has flags noout":           health.NextStep("OSD_FLAGS"),
-		"osd.0 has flags noout\nhost h2 has flags noout":         health.NextStep("OSD_FLAGS"),
-		"osd.0 has flags noout\ndevice class hdd has flags noup": health.NextStep("OSD_FLAGS"),
+		"osd.0 has flags noout\nhost h2 has flags noout":         unset("noout", "h2"),
+		"osd.0 has flags noout\ndevice class hdd has flags noup": unset("noup", "hdd"),
 	} {
 		f := withFake(threeHosts())
 		f.settle(t)
