@@ -114,7 +114,7 @@ func TestJoin_refusals(t *testing.T) {
 		return token.String()
 	}
 	for _, test := range []struct{ name, token, want string }{
-		{"no token", "", "make"},
+		{"no token", "", "token create"},
 		{"not a token", "secret", "invalid token"},
 		{"cut off", agent[:len(agent)-20], "the token is damaged"},
 		{"for a server", newToken(t, s, join.RoleServer), "create one with 'holdfast token create --role agent'"},
