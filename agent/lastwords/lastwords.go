@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -22,9 +23,6 @@ type Cause struct {
 	Port string
 }
 
-// outOfMemory begins how a container ended that the kernel killed (agent/runtime/pod).
-const outOfMemory = "killed by the kernel"
-
 // Of says why a daemon ended, by how and when it ended ("exit code 1", "signal: killed") and the end of its log, which
 // may begin in an earlier run and go on in a later one. Nobody is blamed for the end of a process by what it wrote long
 // before, and a process that was killed by others did not write why.
@@ -33,11 +31,11 @@ func Of(d *api.Daemon, reason string, at time.Time, log string) Cause {
 		return Cause{api.ReasonKilled, "it was killed by a user, or by the kernel when memory ran out",
 			fill("look for 'Out of memory' in 'dmesg' on host {host}", d), ""}
 	}
-	if strings.HasPrefix(reason, outOfMemory) {
+	if reason == runtime.OutOfMemory {
 		return Cause{api.ReasonKilled, "the kernel killed it because memory ran out",
 			fill("give it more memory, or move other programs from host {host}", d), ""}
 	}
-	if strings.HasPrefix(reason, notStarted) {
+	if strings.HasPrefix(reason, runtime.NotStarted) {
 		return ofStart(d, reason)
 	}
 	written := lastRun(strings.Split(log, "\n"), at)

@@ -11,13 +11,16 @@ import (
 // end is when the daemons of these tests ended.
 var end = time.Date(2026, 11, 27, 0, 0, 51, 0, time.UTC)
 
+// ended is a daemon that ended, and what a user reads of it.
+type ended struct {
+	kind, reason, log string
+	want              api.Reason
+	says, next        string
+}
+
 // Lines as Ceph 16, NFS-Ganesha, glusterd and Go programs write them.
 func TestOf(t *testing.T) {
-	for name, tt := range map[string]struct {
-		kind, ended, log string
-		reason           api.Reason
-		says, next       string
-	}{
+	check(t, map[string]ended{
 		"the port of a mon": {"ceph-mon", "exit code 1",
 			"2026-11-27T00:00:40.694+0000 7f0d89a2 -1  Processor -- bind unable to bind to v2:10.77.222.11:3300/0: " +
 				"(98) Address already in use\n\n2026-11-27T00:00:50.694+0000 7f0d89a2 -1 unable to bind monitor to " +
@@ -74,30 +77,6 @@ func TestOf(t *testing.T) {
 			api.ReasonKilled, "killed", "Out of memory"},
 		"ended by a signal": {"ceph-osd", "exit code 0",
 			"2026-11-27T00:00:50.694+0000 7f0d89a2 -1 received  signal: Terminated\n", "", "signal: Terminated", ""},
-		"no program": {"ceph-osd", `cannot be started: exec: "ceph-osd": executable file not found in $PATH`,
-			"2026-11-27T00:00:40.694+0000 7f0d89a2  0 log_channel(cluster) log [DBG] : 9.18 scrub ok\n",
-			api.ReasonProgramBroken, "its program ceph-osd is not installed",
-			"'apt-get install --reinstall ceph-osd' on host h2"},
-		"no program of another package's name": {
-			"glusterd", "cannot be started: fork/exec /usr/sbin/glusterd: no such file or directory", "an old line\n",
-			api.ReasonProgramBroken, "its program glusterd is", "--reinstall glusterfs-server'",
-		},
-		"a program that may not be executed": {
-			"ceph-mds", "cannot be started: fork/exec /usr/bin/ceph-mds: permission denied", "an old line\n",
-			api.ReasonProgramBroken, "may not be executed", "'apt-get install --reinstall ceph-mds'",
-		},
-		"a program of another processor": {
-			"ceph-rgw", "cannot be started: fork/exec /usr/bin/radosgw: exec format error", "an old line\n",
-			api.ReasonProgramBroken, "its program radosgw is damaged", "'apt-get install --reinstall radosgw'",
-		},
-		"no room to start": {
-			"ceph-mon", "cannot be started: open /var/lib/x/log: no space left on device", "an old line\n",
-			api.ReasonDiskFull, "the agent is full", "'df -h'",
-		},
-		"a container without memory": {
-			"ceph-osd", "killed by the kernel: out of memory", "2026-11-27T00:00:50.694+0000 7f -1 failed to x\n",
-			api.ReasonKilled, "memory ran out", "more memory",
-		},
 		"a ceph.conf of somebody else": {"ceph-mon", "exit code 1",
 			"global_init: error reading config file. parse error: expected '<eoi>' in line 40 at position 1\n",
 			api.ReasonChangedOutside, "its ceph.conf was changed", "'holdfast daemon restart mon.1'"},
@@ -124,10 +103,45 @@ func TestOf(t *testing.T) {
 				"sky is green\n 1: (frame)\n---\nand the end\n",
 			"", "mds.x the sky is green", ""},
 		"nothing at all": {"ceph-mds", "exit code 7", "", "", "", ""},
-	} {
+	})
+}
+
+// TestOf_notStarted: an old log is not blamed where a process was not started, or was killed.
+func TestOf_notStarted(t *testing.T) {
+	check(t, map[string]ended{
+		"no program": {"ceph-osd", `cannot be started: exec: "ceph-osd": executable file not found in $PATH`,
+			"2026-11-27T00:00:40.694+0000 7f0d89a2  0 log_channel(cluster) log [DBG] : 9.18 scrub ok\n",
+			api.ReasonProgramBroken, "its program ceph-osd is not installed",
+			"'apt-get install --reinstall ceph-osd' on host h2"},
+		"no program of another package's name": {
+			"glusterd", "cannot be started: fork/exec /usr/sbin/glusterd: no such file or directory", "an old line\n",
+			api.ReasonProgramBroken, "its program glusterd is", "--reinstall glusterfs-server'",
+		},
+		"a program that may not be executed": {
+			"ceph-mds", "cannot be started: fork/exec /usr/bin/ceph-mds: permission denied", "an old line\n",
+			api.ReasonProgramBroken, "may not be executed", "'apt-get install --reinstall ceph-mds'",
+		},
+		"a program of another processor": {
+			"ceph-rgw", "cannot be started: fork/exec /usr/bin/radosgw: exec format error", "an old line\n",
+			api.ReasonProgramBroken, "its program radosgw is damaged", "'apt-get install --reinstall radosgw'",
+		},
+		"no room to start": {
+			"ceph-mon", "cannot be started: open /var/lib/x/log: no space left on device", "an old line\n",
+			api.ReasonDiskFull, "the agent is full", "'df -h'",
+		},
+		"a container without memory": {
+			"ceph-osd", "killed by the kernel: out of memory", "2026-11-27T00:00:50.694+0000 7f -1 failed to x\n",
+			api.ReasonKilled, "memory ran out", "more memory",
+		},
+	})
+}
+
+func check(t *testing.T, all map[string]ended) {
+	t.Helper()
+	for name, tt := range all {
 		d := &api.Daemon{Spec: api.DaemonSpec{Type: tt.kind, ID: "1", Host: "h2"}}
-		c := Of(d, tt.ended, end, tt.log)
-		if c.Reason != tt.reason || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Next, tt.next) {
+		c := Of(d, tt.reason, end, tt.log)
+		if c.Reason != tt.want || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Next, tt.next) {
 			t.Errorf("%s: %+v", name, c)
 		}
 		if strings.Contains(c.Message, "old line") || strings.Contains(c.Message+c.Next, "{") {

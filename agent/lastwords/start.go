@@ -7,10 +7,6 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// notStarted begins how a process ended that never was one: it wrote nothing, and the log is that
-// of an earlier run.
-const notStarted = "cannot be started"
-
 // packages have the programs of daemons, where the package has another name.
 var packages = map[string]string{
 	"radosgw": "radosgw", "ganesha.nfsd": "nfs-ganesha", "glusterd": "glusterfs-server",

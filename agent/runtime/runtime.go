@@ -9,6 +9,14 @@ import (
 	"time"
 )
 
+// How a process ended, as State says, where programs read it: package lastwords.
+const (
+	// OutOfMemory is the end of a container that the kernel killed.
+	OutOfMemory = "killed by the kernel: out of memory"
+	// NotStarted begins the end of a process that never was one.
+	NotStarted = "cannot be started"
+)
+
 // Process is what to run. Name is unique on the host and safe in a file or unit name.
 type Process struct {
 	Name string

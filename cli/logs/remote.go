@@ -80,11 +80,11 @@ func (r *remote) read(ctx context.Context, o options) error {
 // follow prints what comes after a place, until ctx ends, an attempt is refused, or nothing answers
 // for long.
 func (r *remote) follow(ctx context.Context, next string) error {
-	heard, failures := time.Now(), 0
-	for pause(ctx, r.pause) {
+	answered, failures := time.Now(), 0
+	for backoff.Wait(ctx, r.pause) {
 		a, err := r.ask(ctx, logaction.Ask{From: next, Wait: r.line})
 		for err == nil {
-			heard, failures, next = time.Now(), 0, a.Status.Next
+			answered, failures, next = time.Now(), 0, a.Status.Next
 			if _, err := io.WriteString(r.Out, a.Status.Output); err != nil {
 				return err
 			}
@@ -99,27 +99,17 @@ func (r *remote) follow(ctx context.Context, next string) error {
 			continue
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &final) || time.Since(heard) > r.patience:
+		case errors.As(err, &final) || time.Since(answered) > r.patience:
 			return err
 		case failures == 0:
 			fmt.Fprintf(r.Err, "warning: %v; retrying\n", err)
 		}
 		failures++
-		if !pause(ctx, backoff.Doubling(r.pause, mostPause, failures)) {
+		if !backoff.Wait(ctx, backoff.Doubling(r.pause, mostPause, failures)) {
 			return nil
 		}
 	}
 	return nil
-}
-
-// pause returns false if ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 // measure is how many bytes of a log were read, and how many were asked for.
@@ -157,7 +147,7 @@ func (r *remote) remove(a *api.Action) {
 // await waits for the end of an action.
 func (r *remote) await(ctx context.Context, a *api.Action, wait time.Duration) (*api.Action, error) {
 	deadline := time.Now().Add(wait + r.answer)
-	for n := 1; pause(ctx, backoff.Doubling(50*time.Millisecond, mostAsk, n)); n++ {
+	for n := 1; backoff.Wait(ctx, backoff.Doubling(50*time.Millisecond, mostAsk, n)); n++ {
 		short, cancel := context.WithTimeout(ctx, findTimeout)
 		err := r.client.Get(short, client.ObjectKeyFromObject(a), a)
 		cancel()

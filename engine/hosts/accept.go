@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-storage/holdfast/action"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/internal/backoff"
 )
 
 // confirmAfter is how long after a refusal a storage system is asked once more: it may not have been asked for long, or be choosing who leads it.
@@ -38,7 +39,7 @@ func AcceptAgents(c Config) func(ctx context.Context, a *api.Action) error {
 		if err != nil || !found.lasts {
 			return err
 		}
-		if !pause(ctx, confirmAfter) {
+		if !backoff.Wait(ctx, confirmAfter) {
 			return context.Cause(ctx)
 		}
 		if found, err = c.againstRestart(ctx, a, d); err == nil && found.lasts {
@@ -134,16 +135,4 @@ func PrecheckDaemon(a *api.Action, on *engine.HostView) error {
 	}
 	_, err := daemonOn(a, on)
 	return cmp.Or(checkForce(a), err)
-}
-
-// pause waits, and says whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -1,7 +1,8 @@
-// Package backoff says how long to pause before what failed is tried again.
+// Package backoff says how long to pause before what failed is tried again, and pauses.
 package backoff
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -37,4 +38,16 @@ func Doubling(first, most time.Duration, n int) time.Duration {
 		}
 	}
 	return d
+}
+
+// Wait waits, and returns false if ctx ended before.
+func Wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

@@ -12,6 +12,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/holdfast-storage/holdfast/internal/backoff"
 )
 
 const (
@@ -109,7 +111,7 @@ func (c Config) follow(ctx context.Context, changed <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-			if !pause(ctx, gather) {
+			if !backoff.Wait(ctx, gather) {
 				return
 			}
 			select {
@@ -132,14 +134,4 @@ func (c Config) once(parent context.Context) time.Duration {
 		return retryAfter
 	}
 	return wait
-}
-
-// pause waits, and says whether ctx lasted.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

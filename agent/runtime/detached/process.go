@@ -119,7 +119,7 @@ func (p *process) run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			p.ended("cannot be started: " + err.Error())
+			p.ended(runtime.NotStarted + ": " + err.Error())
 		}
 		p.rt.changes.Notify(p.name)
 	}

@@ -109,11 +109,11 @@ const maxSignal = 64
 func reasonOf(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason == "OOMKilled":
-		return "killed by the kernel: out of memory"
+		return runtime.OutOfMemory
 	case t.Reason == "ContainerStatusUnknown", t.Reason == "Unknown": // as after a boot
 		return "unknown"
 	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":
-		return "cannot be started"
+		return runtime.NotStarted
 	case t.Signal > 0:
 		return "signal: " + syscall.Signal(t.Signal).String()
 	case t.ExitCode > 128 && t.ExitCode <= 128+maxSignal:
