@@ -109,6 +109,7 @@ func TestOf(t *testing.T) {
 // TestOf_notStarted: an old log is not blamed where a process was not started, or was killed.
 func TestOf_notStarted(t *testing.T) {
 	check(t, map[string]ended{
+		"a pod": {"ceph-osd", "cannot be started", "", "", "", "'kubectl -n default describe pod ceph-osd-1'"},
 		"no program": {"ceph-osd", `cannot be started: exec: "ceph-osd": executable file not found in $PATH`,
 			"2026-11-27T00:00:40.694+0000 7f0d89a2  0 log_channel(cluster) log [DBG] : 9.18 scrub ok\n",
 			api.ReasonProgramBroken, "its program ceph-osd is not installed",
@@ -140,6 +141,7 @@ func check(t *testing.T, all map[string]ended) {
 	t.Helper()
 	for name, tt := range all {
 		d := &api.Daemon{Spec: api.DaemonSpec{Type: tt.kind, ID: "1", Host: "h2"}}
+		d.Namespace, d.Name = "default", tt.kind+"-1"
 		c := Of(d, tt.reason, end, tt.log)
 		if c.Reason != tt.want || !strings.Contains(c.Message, tt.says) || !strings.Contains(c.Next, tt.next) {
 			t.Errorf("%s: %+v", name, c)

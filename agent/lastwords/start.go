@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -53,6 +54,9 @@ func ofStart(d *api.Daemon, why string) Cause {
 			c.Message, c.Next = names.Replace(c.Message), names.Replace(c.Next)
 			return c
 		}
+	}
+	if why == runtime.NotStarted { // of a pod Kubernetes alone knows more
+		return Cause{Next: "see its events with 'kubectl -n " + d.Namespace + " describe pod " + d.Name + "'" + retries}
 	}
 	return Cause{Next: fill("see what the agent says: 'journalctl -u holdfast' on host {host}"+retries, d)}
 }
