@@ -242,8 +242,8 @@ func (t *RoundTripper) look(ctx context.Context) *Error {
 		return t.lost
 	}
 	e := t.Look(ctx)
-	if !Lost(e.Servers) {
-		return nil
+	if !Lost(e.Servers) || ctx.Err() != nil {
+		return nil // the end of the request cuts off the look, too: that says nothing about the servers
 	}
 	if some(e.Servers) > 1 {
 		select {
@@ -251,7 +251,7 @@ func (t *RoundTripper) look(ctx context.Context) *Error {
 			return nil
 		case <-time.After(election):
 		}
-		if e = t.Look(ctx); !Lost(e.Servers) {
+		if e = t.Look(ctx); !Lost(e.Servers) || ctx.Err() != nil {
 			return nil
 		}
 	}

@@ -102,6 +102,29 @@ func TestRoundTripper(t *testing.T) {
 	}
 }
 
+// TestRoundTripper_cutOff: a request that ends by itself in the middle of a look says nothing about
+// the servers.
+func TestRoundTripper_cutOff(t *testing.T) {
+	t.Parallel()
+	server := hung(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	rt := &noquorum.RoundTripper{By: http.DefaultTransport, Look: func(ctx context.Context) *noquorum.Error {
+		cancel()
+		return &noquorum.Error{Servers: []noquorum.Server{{Address: server, Err: ctx.Err()}}}
+	}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+server+"/api", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := rt.RoundTrip(r)
+	if err == nil {
+		response.Body.Close()
+	}
+	if _, _, lost := noquorum.Of(err); lost || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the request's own end", err)
+	}
+}
+
 // TestRoundTripper_meanwhile: a request that is under way when the quorum is lost ends within
 // seconds.
 func TestRoundTripper_meanwhile(t *testing.T) {
