@@ -147,17 +147,6 @@ func newRuntime(ctx context.Context, dataDir string, services []service.ServiceA
 		r, err := systemd.New(ctx, systemd.Config{Dir: filepath.Join(dataDir, "agent", "restarts"), Log: log})
 		return r, api.RuntimeSystemd, err
 	}
-	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log, BeforeStart: allow(services), Hold: hold})
+	r, err := detached.New(detached.Config{Dir: filepath.Join(dataDir, "agent", "runtime"), Log: log, BeforeStart: service.BeforeStart(services, log), Hold: hold})
 	return r, api.RuntimeDetached, err
-}
-
-// allow has the kernel allow what a program needs that is about to start.
-func allow(services []service.ServiceAgent) func(runtime.Process) {
-	return func(p runtime.Process) {
-		for _, s := range services {
-			if x, is := s.(service.Allower); is && len(p.Command) > 0 && filepath.Base(p.Command[0]) == s.Name() {
-				x.Allow()
-			}
-		}
-	}
 }

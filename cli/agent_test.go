@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-storage/holdfast/agent"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
-	"github.com/holdfast-storage/holdfast/agent/service/ceph"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 	"github.com/holdfast-storage/holdfast/internal/rgw"
@@ -30,28 +29,6 @@ func TestServiceAgents(t *testing.T) {
 	}
 	if len(seen) < 10 {
 		t.Errorf("only %d types of daemons are known", len(seen))
-	}
-}
-
-// counted is a service agent that counts how often it is asked.
-type counted struct {
-	ceph.OSD
-	n *int
-}
-
-func (c counted) Allow() { *c.n++ }
-
-// The kernel is asked for the program that needs it, and for no other.
-func TestAllow(t *testing.T) {
-	n := 0
-	before := allow([]service.ServiceAgent{ceph.Mon{}, counted{n: &n}})
-	for _, tt := range []struct {
-		command []string
-		want    int
-	}{{[]string{"ceph-mon", "-f"}, 0}, {[]string{"ceph-osd", "-f", "-i", "1"}, 1}, {[]string{"/usr/bin/ceph-osd"}, 2}, {nil, 2}} {
-		if before(runtime.Process{Command: tt.command}); n != tt.want {
-			t.Errorf("%v: asked %d times, want %d", tt.command, n, tt.want)
-		}
 	}
 }
 

@@ -95,7 +95,7 @@ func podRuntime(c agent.Config) makesRuntime {
 	) (runtime.Runtime, api.RuntimeKind, error) {
 		cfg := podConfig(c.Name)
 		cfg.REST, cfg.Dir, cfg.Log, cfg.BeforeStart = c.REST, filepath.Join(dataDir, "agent", "pods"), log,
-			allow(services)
+			service.BeforeStart(services, log)
 		r, err := pod.New(ctx, cfg)
 		return r, api.RuntimePod, err
 	}

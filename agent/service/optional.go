@@ -67,13 +67,13 @@ type Waiter interface {
 	Awaits(ctx context.Context, local *Local) (string, error)
 }
 
-// Allower is a ServiceAgent whose daemons need the kernel to allow them more than it does by
-// itself.
-type Allower interface {
-	// Allow has it do so. It is called before each start of the program that the agent is named
-	// after, also before one from the records that the runtime has of the time before a boot, when
-	// nothing is known of the Daemon yet. It is idempotent.
-	Allow()
+// Starter is a ServiceAgent that does something on the host before each start of its daemons.
+type Starter interface {
+	// BeforeStart is called while the process does not run, also for one from the records that the
+	// runtime has of the time before a boot, when nothing is known of the Daemon yet. A runtime
+	// whose processes others start again, as systemd or the kubelet does, calls it before the first
+	// start alone. It is idempotent. The process is started whatever it returns.
+	BeforeStart(p runtime.Process) error
 }
 
 // Confined is a ServiceAgent whose daemons need more of their host than their own directories,

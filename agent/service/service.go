@@ -4,7 +4,7 @@
 // The agent does what all types share: files, Secrets, devices by identity, the process itself, the
 // status of the Daemon. A ServiceAgent does what only its type needs. Optional interfaces
 // (optional.go) add to it: Reporter reads a state of the service for the driver, Performer carries out
-// commands of a driver, Versioner, DeviceMaker, DeviceKeeper, Allower and others hook into preparation.
+// commands of a driver, Versioner, DeviceMaker, DeviceKeeper, Starter and others hook into preparation.
 //
 // A ServiceAgent writes to a device only through package gate, which refuses a device that is not
 // Available.

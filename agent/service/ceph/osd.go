@@ -24,7 +24,7 @@ type OSD struct{}
 
 var (
 	_ service.ServiceAgent = OSD{}
-	_ service.Allower      = OSD{}
+	_ service.Starter      = OSD{}
 	_ service.Confined     = OSD{}
 )
 
@@ -34,12 +34,15 @@ func (OSD) Needs(*service.Local) runtime.Needs { return runtime.Needs{Privileged
 // Name is ceph-osd.
 func (OSD) Name() string { return "ceph-osd" }
 
-// Allow has the kernel let many of them do their I/O.
-func (OSD) Allow() { allowAIO(fileAIO) }
+// BeforeStart has the kernel let many of them do their I/O.
+func (OSD) BeforeStart(runtime.Process) error {
+	allowAIO(fileAIO)
+	return nil
+}
 
 // Initialize checks that ceph-osd is there, and that the kernel lets many of them do their I/O, also while one is made.
-func (o OSD) Initialize(context.Context, *service.Host) error {
-	o.Allow()
+func (OSD) Initialize(context.Context, *service.Host) error {
+	allowAIO(fileAIO)
 	return tool.Require("ceph-osd", "ceph-osd")
 }
 

@@ -31,6 +31,7 @@ var (
 	_ service.DeviceWarden = Glusterd{}
 	_ service.Inheritor    = Glusterd{}
 	_ service.Forker       = Glusterd{}
+	_ service.Starter      = Glusterd{}
 	_ service.Confined     = Glusterd{}
 )
 

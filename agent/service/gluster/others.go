@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 )
 
@@ -89,24 +92,45 @@ func others(l *service.Local) ([]other, error) {
 
 // belongs says whether a process was told to write its pid file below the daemon's directories.
 func belongs(pid int, l *service.Local) bool {
+	file := pidFileOf(pid)
+	return strings.HasPrefix(file, l.Run+"/") || strings.HasPrefix(file, l.Data+"/")
+}
+
+// ownedPidFiles are those that the processes of GlusterFS on this machine were told to write.
+func ownedPidFiles() (map[string]bool, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	owned := map[string]bool{}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			owned[pidFileOf(pid)] = true
+		}
+	}
+	return owned, nil
+}
+
+// pidFileOf is the file that a process of GlusterFS was told to write its number to; empty for any
+// other process.
+func pidFileOf(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
-		return false
+		return ""
 	}
 	args := strings.Split(string(bytes.TrimRight(text, "\x00")), "\x00")
 	if !strings.Contains(args[0], "gluster") {
-		return false
+		return ""
 	}
 	for i, arg := range args {
-		file, ok := strings.CutPrefix(arg, "--pid-file=")
-		if (arg == "-p" || arg == "--pid-file") && i+1 < len(args) {
-			file, ok = args[i+1], true
+		if file, ok := strings.CutPrefix(arg, "--pid-file="); ok {
+			return filepath.Clean(file)
 		}
-		if ok && (strings.HasPrefix(file, l.Run+"/") || strings.HasPrefix(file, l.Data+"/")) {
-			return true
+		if (arg == "-p" || arg == "--pid-file") && i+1 < len(args) {
+			return filepath.Clean(args[i+1])
 		}
 	}
-	return false
+	return ""
 }
 
 func (p other) signal(sig unix.Signal) error {
@@ -130,4 +154,64 @@ func (p other) awaitEnd(ctx context.Context, timeout time.Duration) bool {
 			return false
 		}
 	}
+}
+
+// BeforeStart removes the pid files of processes that glusterd started once and that are gone.
+// glusterd (10.3) takes a brick for one that runs if the process of that number lives, whatever
+// that is, and never starts the brick. In a new pod numbers begin anew, so an old number soon
+// is one of glusterd's own.
+func (Glusterd) BeforeStart(p runtime.Process) error {
+	if p.RunDir == "" {
+		return nil
+	}
+	files, err := pidFiles(p.RunDir)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	owned, err := ownedPidFiles()
+	if err != nil {
+		return fmt.Errorf("while looking for what glusterd started: %w", err)
+	}
+	var errs []error
+	for file, seen := range files {
+		if owned[file] || changed(file, seen) {
+			continue
+		}
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("while removing the file of a process that is gone: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pidFiles are those below a directory. No such directory is none.
+func pidFiles(dir string) (map[string]os.FileInfo, error) {
+	files := map[string]os.FileInfo{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || filepath.Ext(path) != ".pid" {
+			return ignoreGone(err)
+		}
+		info, err := e.Info()
+		if err == nil {
+			files[path] = info
+		}
+		return ignoreGone(err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("while looking for pid files: %w", err)
+	}
+	return files, nil
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// changed says whether a file is no longer the one that was seen.
+func changed(file string, seen os.FileInfo) bool {
+	now, err := os.Lstat(file)
+	return err != nil || !os.SameFile(now, seen) || !now.ModTime().Equal(seen.ModTime())
 }
