@@ -64,9 +64,9 @@ func newActions(a *agent) *actions {
 // hardware is what actions on the hardware of the host need.
 func hardware(a *agent) deviceaction.Host {
 	return deviceaction.Host{
-		Name: a.Name, Root: a.sys, Devices: a.Inventory.Devices, Scan: a.scans.fresh, Report: a.reportOnce,
+		Name: a.Name, Root: a.sys, Devices: a.Inventory.Devices, Scan: a.preparer.Scans.Fresh, Report: a.reportOnce,
 		Busy:    (&inventory.Scanner{Mounts: a.Mounts}).Busy,
-		Daemons: a.work.daemons.whole, Working: a.Claims.Reason, Hold: a.Claims.hold,
+		Daemons: a.work.daemons.whole, Working: a.Claims.Reason, Hold: a.Claims.Hold,
 	}
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/clock"
 	"github.com/holdfast-storage/holdfast/agent/farewell"
 	"github.com/holdfast-storage/holdfast/agent/lastwords"
+	"github.com/holdfast-storage/holdfast/agent/prepare"
 	"github.com/holdfast-storage/holdfast/agent/relay"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
@@ -77,7 +78,7 @@ type Config struct {
 	RuntimeKind api.RuntimeKind
 	Inventory   Inventory
 	// Claims tells the inventory what the agent is working on; nil when the inventory does not ask.
-	Claims *Claims
+	Claims *prepare.Claims
 	// Mounts is the file with the host's mounts; empty means the agent's own
 	// (/proc/self/mountinfo).
 	Mounts string
@@ -100,21 +101,23 @@ type Config struct {
 
 type agent struct {
 	Config
-	log     *slog.Logger
-	client  client.WithWatch
-	paths   paths
-	clock   *clock.Server
-	scans   *scans
-	types   map[string]*serviceType
-	work    *work
-	told    *told
-	acts    *actions
-	reports *reports
-	gate    *serving.Gate
-	foreign foreign.Finder
-	sole    *sole
-	twin    twinNote
-	words   *lastwords.Notes
+	log    *slog.Logger
+	client client.WithWatch
+	paths  paths
+	clock  *clock.Server
+	types  map[string]*serviceType
+	// preparer and secrets make daemons ready.
+	preparer *prepare.Preparer
+	secrets  *prepare.Secrets
+	work     *work
+	told     *told
+	acts     *actions
+	reports  *reports
+	gate     *serving.Gate
+	foreign  foreign.Finder
+	sole     *sole
+	twin     twinNote
+	words    *lastwords.Notes
 	// lease is the Lease as this agent wrote it last; nil when it has to be read. It is the beat's alone.
 	lease *coordv1.Lease
 	// report asks for a new look at the host, and reporting is held during one.
@@ -141,7 +144,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if a.sole.holds() == "" { // else another agent speaks as the host
 		farewell.Say(a.client, a.lease, a.log)
 	}
-	a.scans.wg.Wait()
+	a.preparer.Scans.Wait()
 	return nil
 }
 
@@ -156,13 +159,15 @@ func newAgent(cfg Config) (*agent, error) {
 		cfg.now = time.Now
 	}
 	if cfg.Claims == nil {
-		cfg.Claims = &Claims{}
+		cfg.Claims = &prepare.Claims{}
 	}
 	a := &agent{
 		Config: cfg, log: cfg.Log, clock: &clock.Server{}, types: map[string]*serviceType{},
 		paths: paths{data: filepath.Join(cfg.DataDir, "agent"), run: cfg.RunDir},
-		scans: &scans{rescan: cfg.Inventory.Rescan}, told: &told{},
-		report: make(chan struct{}, 1),
+		told:  &told{}, report: make(chan struct{}, 1),
+	}
+	a.preparer = &prepare.Preparer{
+		Devices: cfg.Inventory.Devices, Scans: prepare.NewScans(cfg.Inventory.Rescan), Claims: cfg.Claims, Changed: a.askReport,
 	}
 	for _, s := range cfg.Services {
 		a.types[s.Name()] = &serviceType{agent: s}
@@ -177,6 +182,7 @@ func newAgent(cfg Config) (*agent, error) {
 		}
 		a.client = cl
 	}
+	a.secrets = &prepare.Secrets{Client: a.client, OfNode: cfg.OfNode, Timeout: callTimeout}
 	a.work = newWork(a)
 	a.acts = newActions(a)
 	a.reports = newReports(a)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	coordv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,11 +22,10 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
@@ -794,5 +794,11 @@ func TestRun_removalInOrder(t *testing.T) {
 	w.awaitGone("mon")
 	if b, err := os.ReadFile(order); err != nil || string(b) != "osd\nmon\n" {
 		t.Errorf("order %q (%v)", b, err)
+	}
+}
+
+func TestNewAgent_needs(t *testing.T) {
+	if err := Run(t.Context(), Config{Name: "h", REST: &rest.Config{}}); err == nil {
+		t.Error("an agent without a runtime ran")
 	}
 }

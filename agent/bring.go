@@ -100,7 +100,7 @@ func (a *agent) renamed(ctx context.Context, d *api.Daemon, s runtime.State) boo
 		return false
 	}
 	l := a.local(d)
-	return a.findDevices(ctx, l, true) == nil && a.work.isElsewhere(client.ObjectKeyFromObject(d), l)
+	return a.preparer.Find(ctx, l, true) == nil && a.work.isElsewhere(client.ObjectKeyFromObject(d), l)
 }
 
 // lost says whether a process that ended would be started again without what it needs.
@@ -193,7 +193,7 @@ func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (place *service.Lo
 		return nil, false, a.fail(ctx, d, fmt.Errorf("this agent (version %s) does not know daemons of type %q: upgrade Holdfast on this host", a.Version, d.Spec.Type))
 	}
 	// To wait for a server that has much to do is no progress, and to tell it of that would be more to do.
-	secrets, err := a.readSecrets(ctx, d)
+	secrets, err := a.secrets.Of(ctx, d)
 	if unanswered(err) {
 		return nil, false, err
 	}
@@ -207,7 +207,7 @@ func (a *agent) makeReady(ctx context.Context, d *api.Daemon) (place *service.Lo
 		return nil, false, a.fail(ctx, d, err)
 	}
 	s, _ := a.Runtime.State(processName(client.ObjectKeyFromObject(d)))
-	l, err := a.prepare(ctx, d, t, secrets, s.Running)
+	l, err := a.preparer.Prepare(ctx, a.local(d), t.agent, secrets, s.Running)
 	done()
 	if err != nil && l == nil {
 		return nil, false, a.fail(ctx, d, err)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/agent/clock"
+	"github.com/holdfast-storage/holdfast/agent/pending"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
@@ -76,10 +77,9 @@ func (t *lineTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 // unanswered says of an error of a request that it is none of what was asked for: the server was not reached, or has too much to do,
 // or cannot work. To tell that of a daemon would be untrue, and one request more.
 func unanswered(err error) bool {
-	var w *waitError
 	var status apierrors.APIStatus
 	switch {
-	case err == nil, errors.As(err, &w):
+	case err == nil, pending.Is(err):
 		return false
 	case errors.As(err, &status):
 		return status.Status().Code == http.StatusTooManyRequests || status.Status().Code >= http.StatusInternalServerError

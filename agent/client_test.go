@@ -13,6 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/holdfast-storage/holdfast/agent/pending"
 )
 
 func TestUnanswered(t *testing.T) {
@@ -22,7 +24,7 @@ func TestUnanswered(t *testing.T) {
 		want bool
 	}{
 		{nil, false},
-		{waitFor("the Secret s"), false},
+		{pending.For("the Secret s"), false},
 		{apierrors.NewForbidden(secrets, "s", errors.New("no")), false},
 		{apierrors.NewNotFound(secrets, "s"), false},
 		{apierrors.NewTooManyRequests("later", 1), true},

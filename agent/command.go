@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -10,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/agent/pending"
+	"github.com/holdfast-storage/holdfast/agent/prepare"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -40,7 +41,7 @@ func (c *command) target(a *api.Action) (*api.Daemon, service.Performer, error) 
 	d, known := c.work.daemons.get(types.NamespacedName{Namespace: cmd.Namespace, Name: cmd.Daemon})
 	switch {
 	case !known:
-		return nil, nil, waitFor("the server to send the list of daemons of this host")
+		return nil, nil, pending.For("the server to send the list of daemons of this host")
 	case d == nil:
 		return nil, nil, fmt.Errorf("%w: daemon %s does not exist on host %s", action.ErrRefused, cmd.Daemon, c.Name)
 	case c.types[d.Spec.Type] == nil:
@@ -90,7 +91,7 @@ func (c *command) secret(ctx context.Context, cmd action.Command) (map[string][]
 		return nil, nil
 	}
 	var s corev1.Secret
-	if err := c.readSecret(ctx, cmd.Namespace, cmd.Secret, &s); err != nil {
+	if err := c.secrets.Read(ctx, cmd.Namespace, cmd.Secret, &s); err != nil {
 		return nil, err
 	}
 	return s.Data, nil
@@ -129,12 +130,12 @@ func (a *agent) localNow(ctx context.Context, d *api.Daemon) (*service.Local, er
 	if s, _ := a.Runtime.State(processNameOf(d)); s.Running {
 		l.PID, l.Outdated = int32(s.PID), s.Outdated
 	}
-	err := a.findDevices(ctx, l, true)
+	err := a.preparer.Find(ctx, l, true)
 	// A device that is gone is what a command or a report may be about.
-	if gone := (*missingDevice)(nil); err != nil && !errors.As(err, &gone) {
+	if err != nil && !prepare.IsMissing(err) {
 		return nil, err
 	}
-	if werr := fillWords(l); werr != nil && err == nil {
+	if werr := prepare.FillWords(l); werr != nil && err == nil {
 		return nil, werr
 	}
 	return l, nil

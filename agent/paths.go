@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/holdfast-storage/holdfast/agent/service"
+	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/instance"
 )
 
@@ -60,4 +62,10 @@ func (p paths) runOf(key types.NamespacedName) string {
 	}
 	sum := sha256.Sum256([]byte(processName(key)))
 	return filepath.Join(p.run, hex.EncodeToString(sum[:8]))
+}
+
+// local is the daemon's place on this host, without its devices.
+func (a *agent) local(d *api.Daemon) *service.Local {
+	key := types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
+	return &service.Local{Daemon: d, Data: a.paths.dataOf(key), Run: a.paths.runOf(key), Log: a.paths.logOf(key)}
 }

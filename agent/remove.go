@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/holdfast-storage/holdfast/agent/prepare"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -120,19 +121,19 @@ func (a *agent) destroy(ctx context.Context, d *api.Daemon) error {
 	}
 	done := a.announce(ctx, d, api.DaemonStopping, "removing its data")
 	defer done()
-	var gone *missingDevice
-	err := a.findDevices(ctx, l, false)
-	if isMissing(err) {
-		err = a.activate(ctx, l, err)
+	err := a.preparer.Find(ctx, l, false)
+	if prepare.IsMissing(err) {
+		err = a.preparer.Activate(ctx, l, err)
 	}
-	if err != nil && !errors.As(err, &gone) {
+	gone := prepare.IsMissing(err)
+	if err != nil && !gone {
 		return err
 	}
-	if gone != nil && d.Spec.OnRemoval == api.DeletionWipe {
+	if gone && d.Spec.OnRemoval == api.DeletionWipe {
 		// Waiting for it would keep the Daemon for ever: broken disks do not come back.
 		a.log.Warn("a device of a removed daemon cannot be wiped", "daemon", client.ObjectKeyFromObject(d), "error", err)
 	}
-	if err := fillWords(l); err != nil && gone == nil {
+	if err := prepare.FillWords(l); err != nil && !gone {
 		return err
 	}
 	if len(l.Devices) > 0 {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/holdfast-storage/holdfast/action"
+	"github.com/holdfast-storage/holdfast/agent/pending"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -42,7 +43,7 @@ func (r *restart) target(a *api.Action) (types.NamespacedName, error) {
 	}
 	switch d, known := r.work.daemons.get(key); {
 	case !known:
-		return key, waitFor("the server to send the list of daemons of this host")
+		return key, pending.For("the server to send the list of daemons of this host")
 	case d == nil:
 		return key, fmt.Errorf("%w: daemon %s does not exist on host %s", action.ErrRefused, name, r.Name)
 	case d.DeletionTimestamp != nil:

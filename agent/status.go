@@ -17,6 +17,8 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent/condition"
 	"github.com/holdfast-storage/holdfast/agent/lastwords"
+	"github.com/holdfast-storage/holdfast/agent/pending"
+	"github.com/holdfast-storage/holdfast/agent/prepare"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/api/kstatus"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -161,20 +163,20 @@ func (a *agent) fail(ctx context.Context, d *api.Daemon, err error) error {
 		return err
 	}
 	status := api.DaemonStatus{State: api.DaemonFailed, Message: err.Error()}
-	var w *waitError
-	if errors.As(err, &w) {
+	waits := pending.Is(err)
+	if waits {
 		status.State = api.DaemonPending
 	}
 	if s, known := a.Runtime.State(processNameOf(d)); known {
 		// The process goes on with what it has.
 		message := status.Message
-		if about := (*deviceError)(nil); !errors.As(err, &about) {
+		if about := (*prepare.DeviceError)(nil); !errors.As(err, &about) {
 			message = notInEffect + message
 		}
 		status = runningStatus(s, a.versionOf(ctx, d), a.words.Exit(d, s.LastExit))
 		status.Message = message
 	}
-	return errors.Join(err, a.tellStanding(ctx, d, status, condition.Faulty(d, &status, w != nil)))
+	return errors.Join(err, a.tellStanding(ctx, d, status, condition.Faulty(d, &status, waits)))
 }
 
 // runningStatus says how a process that is kept running is, and how it ended the last time.

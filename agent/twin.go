@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/agent/condition"
+	"github.com/holdfast-storage/holdfast/agent/pending"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/internal/atomicfile"
@@ -131,7 +132,7 @@ func (a *agent) holdStill(ctx context.Context, key types.NamespacedName, d *api.
 	if err != nil {
 		return err
 	}
-	return waitFor("%s", why)
+	return pending.For("%s", why)
 }
 
 // tellHeld tells of a process that goes on. Its daemon is not ready where a newer spec waits, and stays

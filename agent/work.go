@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/agent/intact"
+	"github.com/holdfast-storage/holdfast/agent/pending"
 	"github.com/holdfast-storage/holdfast/agent/service"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
@@ -243,8 +243,7 @@ func (a *agent) workOn(ctx context.Context, key types.NamespacedName) {
 	if ctx.Err() != nil {
 		return
 	}
-	var w *waitError
-	if !errors.As(err, &w) && !errors.Is(err, context.Canceled) {
+	if !pending.Is(err) && !errors.Is(err, context.Canceled) {
 		a.log.Error("cannot bring a daemon to its desired state; retrying", "daemon", key, "error", err)
 	}
 	a.work.queue.AddRateLimited(key)
@@ -288,10 +287,3 @@ func (a *agent) stopStray(ctx context.Context, key types.NamespacedName) error {
 	defer cancel()
 	return a.Runtime.Stop(ctx, name)
 }
-
-// waitError says that something is not there yet that may come by itself.
-type waitError struct{ what string }
-
-func waitFor(format string, args ...any) error { return &waitError{fmt.Sprintf(format, args...)} }
-
-func (w *waitError) Error() string { return "waiting for " + w.what }

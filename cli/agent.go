@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-storage/holdfast/agent"
 	"github.com/holdfast-storage/holdfast/agent/inventory"
+	"github.com/holdfast-storage/holdfast/agent/prepare"
 	"github.com/holdfast-storage/holdfast/agent/runtime"
 	"github.com/holdfast-storage/holdfast/agent/runtime/detached"
 	"github.com/holdfast-storage/holdfast/agent/runtime/systemd"
@@ -95,7 +96,7 @@ func (a *agentFlags) run(ctx context.Context, c agent.Config) error {
 	if err != nil {
 		return &exitError{exitUsage, fmt.Errorf("--device-filter: %w", err)}
 	}
-	claims := &agent.Claims{}
+	claims := &prepare.Claims{}
 	services := serviceAgents()
 	machine, former := instance.Machine(), instance.FormerMachine()
 	hold, release := holdElsewhere(dataDir, log, machine, former)

@@ -1,15 +1,19 @@
-package agent
+package prepare
 
 import (
 	"context"
 	"sync"
+	"time"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 )
 
-// scans shares fresh scans of the devices between daemons that are prepared at the same time. Each caller gets a scan that
-// began after it asked.
-type scans struct {
+// scanTimeout bounds a scan of the devices; a single disk that does not answer ends it.
+const scanTimeout = time.Minute
+
+// Scans shares fresh scans of the devices between daemons that are prepared at the same time. It is
+// safe for concurrent use.
+type Scans struct {
 	rescan func(ctx context.Context) ([]api.Device, error)
 
 	wg sync.WaitGroup
@@ -24,14 +28,24 @@ type scan struct {
 	err     error
 }
 
-func (s *scans) fresh(ctx context.Context) ([]api.Device, error) {
+// NewScans returns Scans by a function that looks at all devices anew.
+func NewScans(rescan func(ctx context.Context) ([]api.Device, error)) *Scans {
+	return &Scans{rescan: rescan}
+}
+
+// Wait returns when no scan is under way.
+func (s *Scans) Wait() { s.wg.Wait() }
+
+// Fresh returns the devices by a scan that began after the call.
+func (s *Scans) Fresh(ctx context.Context) ([]api.Device, error) {
 	s.mu.Lock()
 	mine := s.next
 	if mine == nil {
 		mine = &scan{done: make(chan struct{})}
 		s.next = mine
 		if s.running == nil {
-			// It ends with its own deadline and not with the first caller's, because others may wait for it.
+			// It ends with its own deadline and not with the first caller's, because others may
+			// wait for it.
 			s.wg.Go(func() { s.run(context.WithoutCancel(ctx)) })
 		}
 	}
@@ -45,7 +59,7 @@ func (s *scans) fresh(ctx context.Context) ([]api.Device, error) {
 }
 
 // run scans as long as somebody waits.
-func (s *scans) run(ctx context.Context) {
+func (s *Scans) run(ctx context.Context) {
 	for {
 		s.mu.Lock()
 		s.running, s.next = s.next, nil

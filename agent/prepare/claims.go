@@ -1,9 +1,9 @@
-package agent
+package prepare
 
 import "sync"
 
-// Claims tells which devices the agent is working on right now. The zero value is ready to use; it is safe for concurrent
-// use.
+// Claims tells which devices the agent is working on right now. The zero value is ready to use; it
+// is safe for concurrent use.
 type Claims struct {
 	mu   sync.Mutex
 	held map[string]string
@@ -16,8 +16,8 @@ func (c *Claims) Reason(id string) string {
 	return c.held[id]
 }
 
-// hold claims devices until the returned function is called.
-func (c *Claims) hold(ids []string, reason string) (release func()) {
+// Hold claims devices until the returned function is called.
+func (c *Claims) Hold(ids []string, reason string) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.held == nil {

@@ -1,4 +1,4 @@
-package agent
+package prepare
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-storage/holdfast/agent/service"
 )
 
-// word matches what is replaced in commands, parameters and the text of files. What looks alike but is not known stays as it
-// is: it may mean something to the program.
+// word matches what is replaced in commands, parameters and the text of files. What looks alike but
+// is not known stays as it is: it may mean something to the program.
 var word = regexp.MustCompile(`\$\{(DATA|RUN|LOG|DEVICE:([^}]+))\}`)
 
 // replaceWords puts the places on this host into a text. A device that is not there is an error.
@@ -34,8 +34,9 @@ func replaceWords(text string, l *service.Local) (string, error) {
 	return out, errors.Join(errs...)
 }
 
-// fillWords sets the command and the parameters, as far as the devices that they name are there.
-func fillWords(l *service.Local) error {
+// FillWords sets the command and the parameters of a place, as far as the devices that they name
+// are there.
+func FillWords(l *service.Local) error {
 	l.Command = make([]string, len(l.Daemon.Spec.Command))
 	l.Parameters = make(map[string]string, len(l.Daemon.Spec.Parameters))
 	var errs []error
