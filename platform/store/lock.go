@@ -177,7 +177,7 @@ func (s *Store) dropLock(ctx context.Context, cluster types.NamespacedName) erro
 	delete(s.locks, name)
 	delete(s.terms, name)
 	s.mu.Unlock()
-	err := s.api.Delete(ctx, &coordinationv1.Lease{ObjectMeta: objectMeta(name)})
+	err := s.api.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("while removing the lock: %w", err)
 	}

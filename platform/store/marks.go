@@ -23,11 +23,8 @@ const (
 	marksAtOnce = 64
 )
 
-// Components of what only the leader reads and writes of a cluster.
-const (
-	componentCommand = "command"
-	componentRecord  = "record"
-)
+// componentCommand is the component of Actions that ask for a command on a daemon.
+const componentCommand = "command"
 
 // commandLabels are those of an Action that asks for a command on a daemon, which has the labels of
 // its cluster.

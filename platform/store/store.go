@@ -27,6 +27,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
+	"github.com/holdfast-storage/holdfast/platform/eventlog"
 	"github.com/holdfast-storage/holdfast/platform/silence"
 )
 
@@ -37,6 +38,9 @@ const syncTimeout = time.Minute
 // to the API; a View waits until the caches have seen the Store's own writes. It is safe for
 // concurrent use.
 type Store struct {
+	// Logs are the events of clusters: Emit and Told.
+	*eventlog.Logs
+
 	token      string
 	nodeLabels bool
 	forbids    func(*corev1.Namespace) *engine.Prohibition
@@ -57,13 +61,10 @@ type Store struct {
 	locks map[types.NamespacedName]*lock
 	// terms are the latest terms of locks that were seen, whoever had them.
 	terms    map[types.NamespacedName]int32
-	logs     map[types.NamespacedName]*eventLog
 	watchers map[*watcher]bool
 	beats    *heartbeats
 	// silence examines hosts whose agents do not report; nil where nobody does.
 	silence *silence.Watcher
-	// emitSlice is flushSlice, but in tests.
-	emitSlice time.Duration
 	// actionWatchers are told of changes of actions.
 	actionWatchers map[*func()]bool
 	// planWatchers are told of changes of Plans.
@@ -116,8 +117,8 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		token: o.Token, nodeLabels: o.NodeLabels, forbids: o.Forbids, log: slog.Default(), fresh: newFreshness(),
-		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, logs: map[types.NamespacedName]*eventLog{}, watchers: map[*watcher]bool{},
-		beats: newHeartbeats(), emitSlice: flushSlice, actionWatchers: map[*func()]bool{},
+		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, watchers: map[*watcher]bool{},
+		beats: newHeartbeats(), actionWatchers: map[*func()]bool{},
 		planWatchers: map[*func()]bool{}, plain: plain, fenced: config, reviews: o.Reviews,
 	}
 	if s.api, err = client.New(config, client.Options{Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient}); err != nil {
@@ -130,6 +131,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 		s.silence = silenceOf(s, plain)
 	}
 	s.life, s.cancel = context.WithCancel(ctx)
+	s.Logs = eventlog.New(s.life, s.api, s.log)
 	if err := s.start(s.life); err != nil {
 		s.Close()
 		return nil, err
@@ -141,6 +143,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 func (s *Store) Close() {
 	s.cancel()
 	s.background.Wait()
+	s.Logs.Wait()
 }
 
 func newScheme() (*runtime.Scheme, error) {

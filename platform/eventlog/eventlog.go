@@ -1,9 +1,13 @@
-package store
+// Package eventlog keeps the ClusterEvents of storage clusters, numbered without a hole, and the record
+// of what the leader has told. The events of a run and the record are accepted by one write: a leader
+// that dies after it leaves the events to the next one, which writes them under the same numbers.
+package eventlog
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -32,9 +36,35 @@ const (
 	flushTimeout = 5 * time.Second
 )
 
-// eventLog knows which events of one cluster are stored. Only the leader writes events, so it is
+// componentRecord is the label app.kubernetes.io/component of records.
+const componentRecord = "record"
+
+// Logs are the logs of all clusters. It is safe for concurrent use. Only the leader may have one.
+type Logs struct {
+	// Slice is how long Emit writes events before it leaves the rest to the background.
+	Slice time.Duration
+
+	api client.Client
+	log *slog.Logger
+	// life ends what goes on in the background.
+	life       context.Context //nolint:containedctx // it is the life of the Logs, not that of a call
+	background sync.WaitGroup
+
+	mu   sync.Mutex
+	logs map[types.NamespacedName]*clusterLog
+}
+
+// New returns Logs that live until ctx ends.
+func New(ctx context.Context, c client.Client, log *slog.Logger) *Logs {
+	return &Logs{api: c, Slice: flushSlice, log: log, life: ctx, logs: map[types.NamespacedName]*clusterLog{}}
+}
+
+// Wait waits for what goes on in the background, once the context of New has ended.
+func (s *Logs) Wait() { s.background.Wait() }
+
+// clusterLog knows which events of one cluster are stored. Only the leader writes events, so it is
 // read from the API once.
-type eventLog struct {
+type clusterLog struct {
 	mu      sync.Mutex
 	loaded  bool
 	entries []entry
@@ -56,32 +86,32 @@ type entry struct {
 	time     time.Time
 }
 
-func (l *eventLog) last() int64 {
+func (l *clusterLog) last() int64 {
 	if len(l.entries) == 0 {
 		return 0
 	}
 	return l.entries[len(l.entries)-1].sequence
 }
 
-func (s *Store) eventLog(cluster types.NamespacedName) *eventLog {
+func (s *Logs) of(cluster types.NamespacedName) *clusterLog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.logs[cluster]
 	if l == nil {
-		l = &eventLog{}
+		l = &clusterLog{}
 		s.logs[cluster] = l
 	}
 	return l
 }
 
 // Emit appends events to the cluster's log, and records what they tell. Once the record is written
-// the events are accepted, and this Store, or that of the next leader, writes them sooner or later:
+// the events are accepted, and this leader, or the next one, writes them sooner or later:
 // where they are many, as when a rack loses power, it does not hold up the run until all are
 // written, but goes on in the background.
-func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event,
+func (s *Logs) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event,
 	told map[string]*string) (int, error) {
 	name := client.ObjectKeyFromObject(cluster)
-	l := s.eventLog(name)
+	l := s.of(name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(events)+len(told)+len(l.pending) == 0 {
@@ -100,7 +130,7 @@ func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []
 			return 0, fmt.Errorf("while recording events: %w", err)
 		}
 	}
-	err := s.flush(ctx, cluster, l, s.emitSlice)
+	err := s.flush(ctx, cluster, l, s.Slice)
 	if err == nil && len(l.pending) > 0 {
 		s.flushLater(cluster.DeepCopy(), l)
 	}
@@ -110,7 +140,7 @@ func (s *Store) Emit(ctx context.Context, cluster *api.StorageCluster, events []
 // flush writes the events that are accepted, for about as long as given. They are written side by
 // side, which may leave a hole when the server dies meanwhile; the next leader closes it (load).
 // The caller holds l.mu.
-func (s *Store) flush(ctx context.Context, cluster *api.StorageCluster, l *eventLog, slice time.Duration) error {
+func (s *Logs) flush(ctx context.Context, cluster *api.StorageCluster, l *clusterLog, slice time.Duration) error {
 	if len(l.pending) == 0 {
 		return nil
 	}
@@ -132,7 +162,7 @@ func (s *Store) flush(ctx context.Context, cluster *api.StorageCluster, l *event
 
 // flushLater goes on with a flush in the background, and lets Emit in between. What fails is tried
 // again with the next Emit. The caller holds l.mu.
-func (s *Store) flushLater(cluster *api.StorageCluster, l *eventLog) {
+func (s *Logs) flushLater(cluster *api.StorageCluster, l *clusterLog) {
 	if l.flushing {
 		return
 	}
@@ -144,7 +174,7 @@ func (s *Store) flushLater(cluster *api.StorageCluster, l *eventLog) {
 }
 
 // flushMore says whether there is more to write.
-func (s *Store) flushMore(cluster *api.StorageCluster, l *eventLog) bool {
+func (s *Logs) flushMore(cluster *api.StorageCluster, l *clusterLog) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.life, flushTimeout)
@@ -157,12 +187,12 @@ func (s *Store) flushMore(cluster *api.StorageCluster, l *eventLog) bool {
 	return l.flushing
 }
 
-// errForeignEvent says that a number is taken by an event that this Store did not write.
+// errForeignEvent says that a number is taken by an event that these Logs did not write.
 var errForeignEvent = errors.New("another writer appended events")
 
 // append writes events under the numbers that follow last, and returns how many, counted from the
 // first, are stored.
-func (s *Store) append(ctx context.Context, cluster *api.StorageCluster, last int64, events []engine.Event) (int,
+func (s *Logs) append(ctx context.Context, cluster *api.StorageCluster, last int64, events []engine.Event) (int,
 	error) {
 	errs := make([]error, len(events))
 	var group errgroup.Group
@@ -184,7 +214,7 @@ func (s *Store) append(ctx context.Context, cluster *api.StorageCluster, last in
 
 // appendOne writes one event. That it is there already is well when it is the same one: it was
 // written by a call of which another part failed.
-func (s *Store) appendOne(ctx context.Context, e *api.ClusterEvent) error {
+func (s *Logs) appendOne(ctx context.Context, e *api.ClusterEvent) error {
 	err := s.api.Create(ctx, e.DeepCopy())
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -201,7 +231,7 @@ func (s *Store) appendOne(ctx context.Context, e *api.ClusterEvent) error {
 
 // load reads which events there are, if that is not known, and writes those that another leader
 // accepted. The caller holds l.mu.
-func (s *Store) load(ctx context.Context, l *eventLog, cluster *api.StorageCluster) error {
+func (s *Logs) load(ctx context.Context, l *clusterLog, cluster *api.StorageCluster) error {
 	if l.loaded {
 		return nil
 	}
@@ -232,7 +262,7 @@ func (s *Store) load(ctx context.Context, l *eventLog, cluster *api.StorageClust
 
 // closeHoles gives new numbers to events that stand behind a hole, which a writer left that died.
 // It works from the oldest on and may be repeated.
-func (s *Store) closeHoles(ctx context.Context, cluster *api.StorageCluster, events []api.ClusterEvent) error {
+func (s *Logs) closeHoles(ctx context.Context, cluster *api.StorageCluster, events []api.ClusterEvent) error {
 	for i := 1; i < len(events); i++ {
 		want := events[i-1].Sequence + 1
 		if events[i].Sequence == want {
@@ -256,7 +286,7 @@ func (s *Store) closeHoles(ctx context.Context, cluster *api.StorageCluster, eve
 
 // trim removes the oldest events in the background, one after the other, so that the log has no
 // hole at any moment. The caller holds l.mu.
-func (s *Store) trim(cluster types.NamespacedName, l *eventLog) {
+func (s *Logs) trim(cluster types.NamespacedName, l *clusterLog) {
 	n := 0
 	for n < len(l.entries) && (len(l.entries)-n > api.MaxClusterEvents || time.Since(l.entries[n].time) > api.MaxClusterEventAge) {
 		n++
@@ -281,7 +311,7 @@ func (s *Store) trim(cluster types.NamespacedName, l *eventLog) {
 
 // removeEvents returns the number of the last event that it removed. What it leaves is tried again
 // with the next Emit.
-func (s *Store) removeEvents(cluster types.NamespacedName, old []entry) (removed int64) {
+func (s *Logs) removeEvents(cluster types.NamespacedName, old []entry) (removed int64) {
 	ctx, cancel := context.WithTimeout(s.life, trimTimeout)
 	defer cancel()
 	for _, e := range old {
@@ -298,8 +328,9 @@ func (s *Store) removeEvents(cluster types.NamespacedName, old []entry) (removed
 	return removed
 }
 
-func (s *Store) dropEvents(ctx context.Context, cluster types.NamespacedName) error {
-	l := s.eventLog(cluster)
+// Drop removes the log and the record of a cluster that is gone.
+func (s *Logs) Drop(ctx context.Context, cluster types.NamespacedName) error {
+	l := s.of(cluster)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := s.api.DeleteAllOf(ctx, &api.ClusterEvent{}, client.InNamespace(cluster.Namespace),

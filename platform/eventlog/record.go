@@ -1,4 +1,4 @@
-package store
+package eventlog
 
 import (
 	"bytes"
@@ -48,8 +48,8 @@ func baseName(cluster types.NamespacedName) types.NamespacedName {
 const recordKey = "record.json.gz"
 
 // Told reads what was recorded, after the events that go with it have been written.
-func (s *Store) Told(ctx context.Context, cluster types.NamespacedName) (engine.Told, error) {
-	l := s.eventLog(cluster)
+func (s *Logs) Told(ctx context.Context, cluster types.NamespacedName) (engine.Told, error) {
+	l := s.of(cluster)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &api.StorageCluster{ObjectMeta: objectMeta(cluster)}
@@ -60,7 +60,7 @@ func (s *Store) Told(ctx context.Context, cluster types.NamespacedName) (engine.
 }
 
 // readRecord reads the record and its base. The caller holds l.mu.
-func (s *Store) readRecord(ctx context.Context, l *eventLog, cluster types.NamespacedName) error {
+func (s *Logs) readRecord(ctx context.Context, l *clusterLog, cluster types.NamespacedName) error {
 	l.told, l.record = engine.Told{}, record{}
 	var err error
 	if l.baseVersion, err = s.getJSON(ctx, baseName(cluster), &l.told); err != nil {
@@ -75,8 +75,8 @@ func (s *Store) readRecord(ctx context.Context, l *eventLog, cluster types.Names
 
 // accept records events and what they tell, after those that are accepted and not written yet. The
 // caller holds l.mu.
-func (s *Store) accept(
-	ctx context.Context, l *eventLog, cluster *api.StorageCluster, events []engine.Event, told map[string]*string,
+func (s *Logs) accept(
+	ctx context.Context, l *clusterLog, cluster *api.StorageCluster, events []engine.Event, told map[string]*string,
 ) error {
 	name, labels := client.ObjectKeyFromObject(cluster), engine.LabelsFor(cluster, componentRecord)
 	next := record{Sequence: l.last(), Events: slices.Concat(l.pending, events), Changes: maps.Clone(l.record.Changes)}
@@ -103,7 +103,7 @@ func (s *Store) accept(
 // finishRecord writes those events of the record that are missing in have, the log sorted by
 // number, under the numbers that they were given. What cannot have its number, because another
 // writer took it, is appended later.
-func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.StorageCluster,
+func (s *Logs) finishRecord(ctx context.Context, l *clusterLog, cluster *api.StorageCluster,
 	have []api.ClusterEvent) ([]api.ClusterEvent, error) {
 	l.pending = nil
 	var missing []*api.ClusterEvent
@@ -136,7 +136,7 @@ func (s *Store) finishRecord(ctx context.Context, l *eventLog, cluster *api.Stor
 
 // appendAll writes events that have their numbers, side by side. What fails is done again by who
 // tries again.
-func (s *Store) appendAll(ctx context.Context, events []*api.ClusterEvent) error {
+func (s *Logs) appendAll(ctx context.Context, events []*api.ClusterEvent) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelEvents)
 	for _, e := range events {
@@ -155,7 +155,7 @@ func sameEvent(a, b *api.ClusterEvent) bool {
 }
 
 // getJSON returns the resourceVersion of what it read. It is empty when there is nothing.
-func (s *Store) getJSON(ctx context.Context, name types.NamespacedName, into any) (version string, err error) {
+func (s *Logs) getJSON(ctx context.Context, name types.NamespacedName, into any) (version string, err error) {
 	var o corev1.ConfigMap
 	err = s.api.Get(ctx, name, &o)
 	if apierrors.IsNotFound(err) {
@@ -179,9 +179,9 @@ func (s *Store) getJSON(ctx context.Context, name types.NamespacedName, into any
 }
 
 // putRecord writes a record in the place of the version that was read. When somebody else wrote it,
-// or a write of this Store was done that seemed to fail, the next call reads all of the log again.
-func (s *Store) putRecord(
-	ctx context.Context, l *eventLog, name types.NamespacedName, labels map[string]string, version *string, value any,
+// or a write was done that seemed to fail, the next call reads all of the log again.
+func (s *Logs) putRecord(
+	ctx context.Context, l *clusterLog, name types.NamespacedName, labels map[string]string, version *string, value any,
 ) error {
 	written, err := s.putJSON(ctx, name, labels, *version, value)
 	switch {
@@ -196,7 +196,7 @@ func (s *Store) putRecord(
 
 // putJSON creates a ConfigMap, or writes it in the place of a version. It returns the version that
 // it has then.
-func (s *Store) putJSON(
+func (s *Logs) putJSON(
 	ctx context.Context, name types.NamespacedName, labels map[string]string, version string, value any,
 ) (string, error) {
 	text, err := json.Marshal(value)
@@ -219,7 +219,7 @@ func (s *Store) putJSON(
 	return o.ResourceVersion, err
 }
 
-func (s *Store) dropRecord(ctx context.Context, cluster types.NamespacedName) error {
+func (s *Logs) dropRecord(ctx context.Context, cluster types.NamespacedName) error {
 	for _, name := range []types.NamespacedName{recordName(cluster), baseName(cluster)} {
 		if err := s.api.Delete(ctx, &corev1.ConfigMap{ObjectMeta: objectMeta(name)}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("while removing %s: %w", name.Name, err)
