@@ -1,6 +1,7 @@
-// Package eventlog keeps the ClusterEvents of storage clusters, numbered without a hole, and the record
-// of what the leader has told. The events of a run and the record are accepted by one write: a leader
-// that dies after it leaves the events to the next one, which writes them under the same numbers.
+// Package eventlog keeps the ClusterEvents of storage clusters, numbered without a hole, and the
+// record of what the leader has told. The events of a run and the record are accepted by one write:
+// a leader that dies after it leaves the events to the next one, which writes them under the same
+// numbers.
 package eventlog
 
 import (
@@ -109,7 +110,8 @@ func (s *Logs) of(cluster types.NamespacedName) *clusterLog {
 // where they are many, as when a rack loses power, it does not hold up the run until all are
 // written, but goes on in the background.
 func (s *Logs) Emit(ctx context.Context, cluster *api.StorageCluster, events []engine.Event,
-	told map[string]*string) (int, error) {
+	told map[string]*string,
+) (int, error) {
 	name := client.ObjectKeyFromObject(cluster)
 	l := s.of(name)
 	l.mu.Lock()
@@ -193,7 +195,8 @@ var errForeignEvent = errors.New("another writer appended events")
 // append writes events under the numbers that follow last, and returns how many, counted from the
 // first, are stored.
 func (s *Logs) append(ctx context.Context, cluster *api.StorageCluster, last int64, events []engine.Event) (int,
-	error) {
+	error,
+) {
 	errs := make([]error, len(events))
 	var group errgroup.Group
 	group.SetLimit(parallelEvents)
@@ -287,8 +290,8 @@ func (s *Logs) closeHoles(ctx context.Context, cluster *api.StorageCluster, even
 // trim removes the oldest events in the background, one after the other, so that the log has no
 // hole at any moment. The caller holds l.mu.
 func (s *Logs) trim(cluster types.NamespacedName, l *clusterLog) {
-	n := 0
-	for n < len(l.entries) && (len(l.entries)-n > api.MaxClusterEvents || time.Since(l.entries[n].time) > api.MaxClusterEventAge) {
+	n := max(0, len(l.entries)-api.MaxClusterEvents)
+	for n < len(l.entries) && time.Since(l.entries[n].time) > api.MaxClusterEventAge {
 		n++
 	}
 	if n == 0 || l.trimming {

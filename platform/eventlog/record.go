@@ -41,7 +41,8 @@ func recordName(cluster types.NamespacedName) types.NamespacedName {
 }
 
 func baseName(cluster types.NamespacedName) types.NamespacedName {
-	return types.NamespacedName{Namespace: api.SystemNamespace, Name: "told-base-" + cluster.Namespace + "." + cluster.Name}
+	name := "told-base-" + cluster.Namespace + "." + cluster.Name
+	return types.NamespacedName{Namespace: api.SystemNamespace, Name: name}
 }
 
 // recordKey is the key in a ConfigMap, which holds compressed JSON.
@@ -104,13 +105,15 @@ func (s *Logs) accept(
 // number, under the numbers that they were given. What cannot have its number, because another
 // writer took it, is appended later.
 func (s *Logs) finishRecord(ctx context.Context, l *clusterLog, cluster *api.StorageCluster,
-	have []api.ClusterEvent) ([]api.ClusterEvent, error) {
+	have []api.ClusterEvent,
+) ([]api.ClusterEvent, error) {
 	l.pending = nil
 	var missing []*api.ClusterEvent
 	for i, e := range l.record.Events {
 		want := engine.EventFor(cluster, l.record.Sequence+1+int64(i), e)
 		at, found := slices.BinarySearchFunc(have, want.Sequence, func(e api.ClusterEvent,
-			n int64) int {
+			n int64,
+		) int {
 			return int(e.Sequence - n)
 		})
 		trimmed := at == 0 && len(have) >= api.MaxClusterEvents
@@ -134,8 +137,8 @@ func (s *Logs) finishRecord(ctx context.Context, l *clusterLog, cluster *api.Sto
 	return have, nil
 }
 
-// appendAll writes events that have their numbers, side by side. What fails is done again by who
-// tries again.
+// appendAll writes events that have their numbers, side by side. What fails is done again by the
+// caller that tries again.
 func (s *Logs) appendAll(ctx context.Context, events []*api.ClusterEvent) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelEvents)

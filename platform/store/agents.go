@@ -3,12 +3,10 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,9 +19,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/internal/absence"
-	"github.com/holdfast-storage/holdfast/internal/instance"
 	"github.com/holdfast-storage/holdfast/platform/silence"
-	"github.com/holdfast-storage/holdfast/platform/twins"
 )
 
 const (
@@ -39,80 +35,9 @@ const (
 	judgements = 64
 )
 
-// Reasons of a Host's condition AgentConnected.
-const (
-	ReasonConnected = "Connected"
-	ReasonSilent    = "Silent"
-	// formerlyReturned is what earlier versions had as the reason instead of the message
-	// HostAgentReturned. Tables would show it until the next silence.
-	formerlyReturned = "HeardAgain"
-)
-
-// heartbeats knows when each agent was last heard, by this server's own clock: the hosts' clocks
-// may be wrong.
-type heartbeats struct {
-	mu    sync.Mutex
-	beats map[string]beat
-	now   func() time.Time
-	// began is when this server began to listen.
-	began time.Time
-}
-
-type beat struct {
-	renewed metav1.MicroTime
-	heard   time.Time
-	// instances are the agents that renewed the Lease of late.
-	instances twins.Sightings
-	// farewell is what the agent said at its end.
-	farewell absence.Farewell
-	// known is set when a renewal was seen. A Lease that was there before may have been left by an
-	// agent long dead.
-	known bool
-}
-
-func newHeartbeats() *heartbeats {
-	return &heartbeats{beats: map[string]beat{}, now: time.Now, began: time.Now()}
-}
-
-func (h *heartbeats) saw(host string, lease *coordinationv1.Lease, gone bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if gone {
-		delete(h.beats, host)
-		return
-	}
-	now := h.now()
-	var renewed metav1.MicroTime
-	if lease.Spec.RenewTime != nil {
-		renewed = *lease.Spec.RenewTime
-	}
-	last, seen := h.beats[host]
-	last.farewell = absence.Farewell(lease.Annotations[instance.Farewell])
-	if !seen || !last.renewed.Equal(&renewed) {
-		last.renewed, last.heard, last.known, last.instances = renewed, now, seen, last.instances.Add(lease, now)
-	}
-	h.beats[host] = last
-}
-
-func (h *heartbeats) of(host string) (beat, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	b, ok := h.beats[host]
-	return b, ok
-}
-
 // ReportAges says of each host whose agent was ever heard how long ago that was, by this server's
 // own clock.
-func (s *Store) ReportAges() []time.Duration {
-	s.beats.mu.Lock()
-	defer s.beats.mu.Unlock()
-	now := time.Now()
-	ages := make([]time.Duration, 0, len(s.beats.beats))
-	for _, b := range s.beats.beats {
-		ages = append(ages, now.Sub(b.heard))
-	}
-	return ages
-}
+func (s *Store) ReportAges() []time.Duration { return s.beats.Ages(time.Now()) }
 
 // WatchAgents keeps the condition AgentConnected of all Hosts, and the label that is their name,
 // until ctx ends. A Host's condition is written when it changes, not with each heartbeat. It keeps
@@ -158,8 +83,8 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 	written := 0
 	for i := range hosts.Items {
 		name := hosts.Items[i].Name
-		want, ok := s.judge(&hosts.Items[i], started, time.Now(), silence)
-		single, changed := s.judgeTwins(&hosts.Items[i], time.Now())
+		want, ok := s.beats.Connected(&hosts.Items[i], started, time.Now(), silence)
+		single, changed := s.beats.Single(&hosts.Items[i], time.Now())
 		renamed := !s.nodeLabels && hosts.Items[i].Labels[api.LabelHostname] != name
 		unsaid := unsaidStanding(&hosts.Items[i])
 		if !ok && !renamed && !changed && !unsaid {
@@ -187,35 +112,6 @@ func (s *Store) judgeAgents(ctx context.Context, started time.Time, silence time
 	}
 	s.judgeDaemons(ctx, &group, hosts.Items, judgements-written)
 	_ = group.Wait() // The functions return no error; they log it.
-}
-
-// judge says what the condition of a host shall be; ok is false when it is right as it is.
-func (s *Store) judge(host *api.Host, started, now time.Time, silence time.Duration) (want metav1.Condition, ok bool) {
-	b, heard := s.beats.of(host.Name)
-	have := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected)
-	since := b.heard
-	if !heard {
-		// No heartbeat at all: the host may have joined this moment, or the leader may have
-		// started.
-		since = started
-		if host.CreationTimestamp.After(since) {
-			since = host.CreationTimestamp.Time
-		}
-	}
-	want = metav1.Condition{Type: api.HostAgentConnected, Status: metav1.ConditionTrue, Reason: ReasonConnected}
-	switch silent := now.Sub(since) > silence; {
-	case silent:
-		want.Status, want.Reason = metav1.ConditionFalse, ReasonSilent
-		want.Message = fmt.Sprintf("no heartbeat of the agent for %s", silence)
-	case have != nil && have.Status == metav1.ConditionFalse && b.known:
-		want.Message = api.HostAgentReturned
-	case !heard, have != nil && have.Status == metav1.ConditionFalse && !b.known:
-		return want, false
-	case have != nil && have.Reason == formerlyReturned:
-		want.Message = api.HostAgentReturned
-		return want, true
-	}
-	return want, have == nil || have.Status != want.Status
 }
 
 // unsaidStanding says whether a host does not say yet how it is by its newest spec and conditions.
@@ -265,9 +161,8 @@ func silentHosts(s *Store) (all []silence.Host) {
 		if statuses.Items == nil {
 			s.list(&statuses)
 		}
-		b, _ := s.beats.of(h.Name)
 		all = append(all, silence.Host{
-			Host: h, Since: since, Farewell: b.farewell,
+			Host: h, Since: since, Farewell: s.beats.Farewell(h.Name),
 			Storage: absence.StorageOf(h.Name, s.daemonsBy(byHost, h.Name), statuses.Items),
 		})
 	}

@@ -15,7 +15,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
-	"github.com/holdfast-storage/holdfast/platform/store"
+	"github.com/holdfast-storage/holdfast/platform/heartbeat"
 	"github.com/holdfast-storage/holdfast/test/storeworld"
 )
 
@@ -123,7 +123,7 @@ func TestAsk_silentAgent(t *testing.T) {
 	eventually(t, "the command is asked", func() bool { return len(w.commands(t, "ask-silent")) == 1 })
 	must(t, w.Get(t.Context(), host))
 	host.Status.Conditions = []metav1.Condition{{
-		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, Reason: store.ReasonSilent, LastTransitionTime: metav1.Now(),
+		Type: api.HostAgentConnected, Status: metav1.ConditionFalse, Reason: heartbeat.ReasonSilent, LastTransitionTime: metav1.Now(),
 	}}
 	must(t, w.UpdateStatus(t.Context(), host))
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the agent of host ask-silent disconnected") {

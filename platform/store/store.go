@@ -28,6 +28,7 @@ import (
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/platform/eventlog"
+	"github.com/holdfast-storage/holdfast/platform/heartbeat"
 	"github.com/holdfast-storage/holdfast/platform/silence"
 )
 
@@ -62,7 +63,7 @@ type Store struct {
 	// terms are the latest terms of locks that were seen, whoever had them.
 	terms    map[types.NamespacedName]int32
 	watchers map[*watcher]bool
-	beats    *heartbeats
+	beats    *heartbeat.Beats
 	// silence examines hosts whose agents do not report; nil where nobody does.
 	silence *silence.Watcher
 	// actionWatchers are told of changes of actions.
@@ -118,7 +119,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		token: o.Token, nodeLabels: o.NodeLabels, forbids: o.Forbids, log: slog.Default(), fresh: newFreshness(),
 		locks: map[types.NamespacedName]*lock{}, terms: map[types.NamespacedName]int32{}, watchers: map[*watcher]bool{},
-		beats: newHeartbeats(), actionWatchers: map[*func()]bool{},
+		beats: heartbeat.New(), actionWatchers: map[*func()]bool{},
 		planWatchers: map[*func()]bool{}, plain: plain, fenced: config, reviews: o.Reviews,
 	}
 	if s.api, err = client.New(config, client.Options{Scheme: scheme, Mapper: newMapper(), HTTPClient: httpClient}); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/engine/storetest"
 	"github.com/holdfast-storage/holdfast/platform/bare"
-	"github.com/holdfast-storage/holdfast/platform/store"
+	"github.com/holdfast-storage/holdfast/platform/heartbeat"
 	"github.com/holdfast-storage/holdfast/test/kstatus"
 )
 
@@ -249,7 +249,7 @@ func TestStore_watchesAgents(t *testing.T) {
 		eventually(t, name+" is connected", func() bool {
 			must(t, w.Get(t.Context(), host))
 			c := meta.FindStatusCondition(host.Status.Conditions, api.HostAgentConnected)
-			return c != nil && c.Reason == store.ReasonConnected && meta.IsStatusConditionTrue(host.Status.Conditions, api.ConditionReady)
+			return c != nil && c.Reason == heartbeat.ReasonConnected && meta.IsStatusConditionTrue(host.Status.Conditions, api.ConditionReady)
 		})
 		return host
 	}

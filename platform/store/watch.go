@@ -80,7 +80,7 @@ func (s *Store) saw(was, is any, gone bool) {
 
 func (s *Store) sawLease(lease *coordinationv1.Lease, gone bool) {
 	if host, ok := api.HostOfLease(lease.Name); ok {
-		s.beats.saw(host, lease, gone)
+		s.beats.Saw(host, lease, gone)
 		return
 	}
 	if gone {

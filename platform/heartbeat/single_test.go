@@ -1,4 +1,4 @@
-package store
+package heartbeat
 
 import (
 	"strings"
@@ -15,13 +15,13 @@ import (
 
 // listener is a leader with a clock that hears the agents of host h4.
 type listener struct {
-	*Store
-	time time.Time
-	host api.Host
+	beats *Beats
+	time  time.Time
+	host  api.Host
 }
 
 func newListener() *listener {
-	l := &listener{Store: &Store{beats: newHeartbeats()}, time: time.Unix(1_000_000_000, 0)}
+	l := &listener{beats: New(), time: time.Unix(1_000_000_000, 0)}
 	l.host.Name = "h4"
 	l.beats.now = func() time.Time { return l.time }
 	l.beats.began = l.time.Add(-time.Hour)
@@ -35,12 +35,14 @@ func (l *listener) hears(name string, after time.Duration) {
 	renewed := metav1.NewMicroTime(l.time)
 	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
 	if name != "old" {
-		i := instance.Instance{Boot: "8f0f1d4e-4f8a-4f0e-8d55-9d7d3b1f0a11", Process: strings.Repeat(name, 16),
-			Address: "10.0.0." + map[string]string{"a": "4", "b": "9", "c": "7"}[name]}
+		i := instance.Instance{
+			Boot: "8f0f1d4e-4f8a-4f0e-8d55-9d7d3b1f0a11", Process: strings.Repeat(name, 16),
+			Address: "10.0.0." + map[string]string{"a": "4", "b": "9", "c": "7"}[name],
+		}
 		lease.Annotations = map[string]string{instance.Annotation: i.String()}
 	}
-	l.beats.saw("h4", lease, false)
-	if want, ok := l.judgeTwins(&l.host, l.time); ok {
+	l.beats.Saw("h4", lease, false)
+	if want, ok := l.beats.Single(&l.host, l.time); ok {
 		l.host.Status.Conditions = []metav1.Condition{want}
 	}
 }
@@ -84,11 +86,11 @@ func TestJudgeTwins_says(t *testing.T) {
 	if c.Reason != ReasonTwoMachines || c.Message != want {
 		t.Errorf("%+v", c)
 	}
-	if _, ok := l.judgeTwins(&l.host, l.time); ok {
+	if _, ok := l.beats.Single(&l.host, l.time); ok {
 		t.Error("it is written with each look")
 	}
 	l.time = l.time.Add(twins.For)
-	got, ok := l.judgeTwins(&l.host, l.time)
+	got, ok := l.beats.Single(&l.host, l.time)
 	if !ok || got.Status != metav1.ConditionTrue || got.Reason != ReasonOneMachine {
 		t.Errorf("after a silence: %v %+v", ok, got)
 	}
@@ -98,7 +100,9 @@ func TestJudgeTwins_says(t *testing.T) {
 func TestJudgeTwins_newLeader(t *testing.T) {
 	l := newListener()
 	l.beats.began = l.time
-	l.host.Status.Conditions = []metav1.Condition{{Type: api.HostSingleMachine, Status: metav1.ConditionFalse, Reason: ReasonTwoMachines, Message: "x"}}
+	l.host.Status.Conditions = []metav1.Condition{{
+		Type: api.HostSingleMachine, Status: metav1.ConditionFalse, Reason: ReasonTwoMachines, Message: "x",
+	}}
 	l.hears("a", 5*time.Second)
 	if _, twins := l.host.Twins(); !twins {
 		t.Error("it is taken back after one heartbeat")

@@ -1,4 +1,4 @@
-package store
+package heartbeat
 
 import (
 	"time"
@@ -17,10 +17,10 @@ const (
 	ReasonOneMachine  = "OneMachine"
 )
 
-// judgeTwins says what the condition SingleMachine of a host shall be; ok is false when it is right
-// as it is.
-func (s *Store) judgeTwins(host *api.Host, now time.Time) (want metav1.Condition, ok bool) {
-	b, _ := s.beats.of(host.Name)
+// Single says what the condition SingleMachine of a host should be; ok is false when it is right as
+// it is.
+func (h *Beats) Single(host *api.Host, now time.Time) (want metav1.Condition, ok bool) {
+	b, _ := h.of(host.Name)
 	all := b.instances.Together(now)
 	have := meta.FindStatusCondition(host.Status.Conditions, api.HostSingleMachine)
 	want = metav1.Condition{Type: api.HostSingleMachine, Status: metav1.ConditionTrue, Reason: ReasonOneMachine}
@@ -31,7 +31,7 @@ func (s *Store) judgeTwins(host *api.Host, now time.Time) (want metav1.Condition
 	switch {
 	case have == nil:
 		return want, len(all) > 0
-	case len(all) == 0 && have.Status == metav1.ConditionFalse && now.Sub(s.beats.began) < twins.For:
+	case len(all) == 0 && have.Status == metav1.ConditionFalse && now.Sub(h.began) < twins.For:
 		return want, false // a new leader has not listened for long enough
 	}
 	return want, have.Status != want.Status || have.Message != want.Message
