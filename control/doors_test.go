@@ -58,9 +58,7 @@ func TestAPI_strangersHoldNothing(t *testing.T) {
 	for name, begin := range holds {
 		t.Run(name, func(t *testing.T) {
 			flood := hold(t, c.APIPort, 4*few.Strangers, begin)
-			if kept := flood.kept(); kept > few.Strangers {
-				t.Errorf("%d connections are kept, want at most %d", kept, few.Strangers)
-			}
+			flood.shrinks(t, few.Strangers)
 			for range 5 {
 				begun := time.Now()
 				listHosts(t, viewer)
@@ -106,12 +104,20 @@ type flood struct {
 	over chan struct{}
 }
 
-// kept is how many are open when the server has had a moment to close what is too much.
-func (f *flood) kept() int {
-	time.Sleep(500 * time.Millisecond)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.open
+// shrinks waits until no more than so many are open: long before the server ends half of something.
+func (f *flood) shrinks(t *testing.T, most int) {
+	t.Helper()
+	open := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.open
+	}
+	for end := time.Now().Add(5 * time.Second); open() > most; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("%d connections are kept, want at most %d", open(), most)
+			return
+		}
+	}
 }
 
 func hold(t *testing.T, port, n int, begin func(*tls.Conn) error) *flood {
