@@ -171,9 +171,7 @@ func (p *planner) fsState(x *fsPlan) writes.Word {
 		return word(api.ResourceCreating, "it is being created")
 	}
 	is := writes.JudgeFS(ranksOf(p, x))
-	for _, pool := range x.pools {
-		is = is.With("pool "+pool.Name, p.fsPoolState(x, pool))
-	}
+	is = is.WithPools(poolParts(p, x.pools, func(pool *poolPlan) writes.Word { return p.fsPoolState(x, pool) }))
 	if len(x.lostGroups) > 0 {
 		is.State = writes.Worse(is.State, api.ResourceDegraded)
 		is = is.Also(x.lostGroups.refusal(x.Filesystem).Message)

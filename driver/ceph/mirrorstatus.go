@@ -104,6 +104,7 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) writes.Word {
 	if want := max(x.service.count, len(x.service.seats)); up < want {
 		worsen(api.ResourceDegraded, "%d of %s run", up, words.Plural(want, "rbd-mirror"))
 	}
+	var pools []writes.Part
 	for i := range x.Spec.Pools {
 		pool := &x.Spec.Pools[i]
 		have, known := r.Pools[pool.Name]
@@ -124,23 +125,25 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) writes.Word {
 				"mirroring of pool %s is %s (%s): see 'rbd mirror pool status --verbose %s' in 'holdfast ceph shell'",
 				pool.Name, have.Health, stateText(have.Images), pool.Name)
 		}
-		is = is.With("pool "+pool.Name, poolWord(p, pool.Name))
+		pools = append(pools, poolPart(p, pool.Name))
 	}
+	is = is.WithPools(pools)
 	is.Text = words.Cut(is.Text, 1024)
 	return is
 }
 
-// poolWord is how a pool stands that somebody uses, by its name. One that is lost, or not made yet,
+// poolPart is how a pool stands that somebody uses, by its name. One that is lost, or not made yet,
 // is waited for.
-func poolWord(p *planner, name string) writes.Word {
-	is, have := writes.Word{State: api.ResourceOnline}, p.poolNamed(name)
+func poolPart(p *planner, name string) writes.Part {
+	have := p.poolNamed(name)
 	if !p.poolsKnown() || have == nil {
-		return is
+		return writes.Part{Name: name, Is: writes.Word{State: api.ResourceOnline}}
 	}
 	facts := poolFacts(p, have)
 	facts.Declared = slices.ContainsFunc(p.pools, func(x *poolPlan) bool { return x.Name == name })
-	if is = writes.JudgePool(clusterFacts(p), facts); is.State != api.ResourceOnline {
+	is := writes.JudgePool(clusterFacts(p), facts)
+	if is.State != api.ResourceOnline {
 		is.State = api.ResourceDegraded // the others are mirrored
 	}
-	return is
+	return writes.PartOf(facts, is)
 }

@@ -86,6 +86,18 @@ func (p *planner) poolState(x *poolPlan) writes.Word {
 	return judged.After(append(slices.Concat(x.refusals, x.waits).texts(), failure)...)
 }
 
+// poolParts are pools of a filesystem or a store, as judge says how they stand.
+func poolParts(p *planner, pools []*poolPlan, judge func(*poolPlan) writes.Word) (parts []writes.Part) {
+	for _, x := range pools {
+		part := writes.Part{Name: x.Name, Is: judge(x)}
+		if x.have != nil {
+			part.PGs, part.Unclean = x.have.PGs, p.seen.PoolFacts.Unclean[x.have.ID]
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
 // poolFacts is what is known of a pool in Ceph that decides whether clients can write to it.
 func poolFacts(p *planner, have *Pool) *writes.Pool {
 	var places []Place

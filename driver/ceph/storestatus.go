@@ -118,9 +118,7 @@ func (p *planner) storeState(x *storePlan) writes.Word {
 		return word(api.ResourcePending, "the cluster is in mode Observed: the pools do not exist and are not created")
 	}
 	is := word(api.ResourceOnline, strings.Join(problems, "; "))
-	for _, pool := range x.pools {
-		is = is.With("pool "+pool.Name, p.poolState(pool))
-	}
+	is = is.WithPools(poolParts(p, x.pools, p.poolState))
 	up, all := p.gatewaysUp(x)
 	gateways := &writes.Store{Up: up, All: all, Held: len(x.service.seats) == 0 && x.service.held, Fresh: fresh}
 	if up < all || all == 0 {

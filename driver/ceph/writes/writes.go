@@ -69,12 +69,12 @@ func (w Word) And(other Word) Word {
 	return w.Also(other.Text)
 }
 
-// With is how a whole stands of which one part, such as pool web, stands like that.
-func (w Word) With(part string, of Word) Word {
+// with is how a whole stands of which one part, such as pool web, stands like that.
+func (w Word) with(part, is string, of Word) Word {
 	if of.Text == "" && of.State == api.ResourceOnline {
 		return w
 	}
-	says := part + " is " + string(of.State)
+	says := part + " " + is + " " + string(of.State)
 	if of.State == api.ResourceOnline {
 		says = part
 	}

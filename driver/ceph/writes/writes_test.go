@@ -206,17 +206,39 @@ func TestJudgeStore(t *testing.T) {
 	}
 }
 
-// TestWord_With: the worst part gives a whole its reason, and a warning of a part is told, too.
-func TestWord_With(t *testing.T) {
+// TestWord_WithPools: the worst pool gives a whole its reason, and a warning of a pool is said,
+// too.
+func TestWord_WithPools(t *testing.T) {
 	full := Word{api.ResourceDegraded, api.ReasonFull, "full", "add disks"}
 	near := Word{api.ResourceOnline, api.ReasonQuotaNear, "near", "raise it"}
 	off := Word{api.ResourceOffline, api.ReasonClientsPaused, "paused", "unset it"}
-	w := well.With("pool a", near).With("pool b", full).With("pool c", well).With("pool d", off)
+	w := well.WithPools([]Part{{Name: "a", Is: near}, {Name: "b", Is: full}, {Name: "c", Is: well}, {Name: "d", Is: off}})
 	is(t, "all", w, api.ResourceOffline, api.ReasonClientsPaused, "unset it")
 	if want := "pool a: near; pool b is Degraded: full; pool d is Offline: paused"; w.Text != want {
 		t.Errorf("%q, want %q", w.Text, want)
 	}
-	if w := well.With("pool a", Word{State: api.ResourceCreating}); w.Text != "pool a is Creating" {
+	if w := well.WithPools([]Part{{Name: "a", Is: Word{State: api.ResourceCreating}}}); w.Text != "pool a is Creating" {
 		t.Errorf("a part without a cause: %q", w.Text)
+	}
+}
+
+// TestWord_WithPools_alike: an OSD that is down is named once for all pools that lack it.
+func TestWord_WithPools_alike(t *testing.T) {
+	down := &Cluster{Down: []string{"osd.2"}}
+	part := func(name string, pgs int, unclean map[string]int) Part {
+		pool := &Pool{Name: name, Copies: 3, MinSize: 2, Room: 3, PGs: pgs, Unclean: unclean}
+		return PartOf(pool, JudgePool(down, pool))
+	}
+	const degraded, undersized = "active+undersized+degraded", "active+undersized"
+	w := well.WithPools([]Part{
+		part("meta", 16, map[string]int{degraded: 3, undersized: 5}), part("idle", 8, nil),
+		part("data", 32, map[string]int{degraded: 12}), part("cold", 32, map[string]int{"undersized+peered": 4}),
+	})
+	is(t, "all", w, api.ResourceOffline, api.ReasonDataUnavailable, "'holdfast why osd.2'")
+	want := "pools meta, data are Degraded: 20 of 48 placement groups are not active+clean (5 active+undersized, " +
+		"15 active+undersized+degraded): osd.2 is down; pool cold is Offline: 4 of 32 placement groups are not " +
+		"active+clean (4 undersized+peered): osd.2 is down"
+	if w.Text != want {
+		t.Errorf("%q, want %q", w.Text, want)
 	}
 }
