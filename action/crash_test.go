@@ -309,8 +309,10 @@ func failing(errs ...error) func(*api.Action) error {
 // leaders lists what the leader alone decides.
 func leaders() []story {
 	return []story{
-		{"refused when it is accepted", func(_ *actiontest.Memory, h *actiontest.Handler, _ *api.Action) { h.OnCheck = failing(refusal("no")) },
-			wantEnd(api.ActionFailed, action.ReasonRefused)},
+		{
+			"refused when it is accepted", func(_ *actiontest.Memory, h *actiontest.Handler, _ *api.Action) { h.OnCheck = failing(refusal("no")) },
+			wantEnd(api.ActionFailed, action.ReasonRefused),
+		},
 		{"not approved in time", func(_ *actiontest.Memory, _ *actiontest.Handler, a *api.Action) {
 			a.Spec.Approval, a.Spec.ExpiresAfter.Duration = api.ApprovalRequired, time.Hour
 		}, wantEnd(api.ActionFailed, action.ReasonExpired)},

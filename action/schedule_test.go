@@ -49,8 +49,10 @@ func scheduled(t *testing.T, lines ...string) []*api.Action {
 }
 
 func facts(after time.Duration) action.Facts {
-	return action.Facts{Now: epoch.Add(after), Kinds: testKinds, Hosts: map[string]action.HostFacts{"h1": {}, "h2": {}, "dead": {Silent: true}, "hushed": {Silent: true, Since: epoch.Add(30 * time.Second)}, "anew": {Joined: epoch.Add(time.Minute)}},
-		Concern: map[string][]string{"h1": {"cluster default/c"}, "h2": {"cluster default/c", "cluster default/d"}, "dead": {"cluster default/d"}}}
+	return action.Facts{
+		Now: epoch.Add(after), Kinds: testKinds, Hosts: map[string]action.HostFacts{"h1": {}, "h2": {}, "dead": {Silent: true}, "hushed": {Silent: true, Since: epoch.Add(30 * time.Second)}, "anew": {Joined: epoch.Add(time.Minute)}},
+		Concern: map[string][]string{"h1": {"cluster default/c"}, "h2": {"cluster default/c", "cluster default/d"}, "dead": {"cluster default/d"}},
+	}
 }
 
 // outcome writes what a schedule makes of the actions as "name state: waits for", one for each that changes.
@@ -76,34 +78,64 @@ func TestSchedule_turns(t *testing.T) {
 		want    string
 	}{
 		{"a new one gets its turn at once", []string{"a shared c - -"}, "a New"},
-		{"beside anything", []string{"a exclusive c h1 Running", "b exclusive c h1 " + waits, "c beside c h1 " + waits, "d beside c h1 " + waits},
-			"b PendingSchedule: action a (test.exclusive x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel a'\nc New\nd New"},
+		{
+			"beside anything",
+			[]string{"a exclusive c h1 Running", "b exclusive c h1 " + waits, "c beside c h1 " + waits, "d beside c h1 " + waits},
+			"b PendingSchedule: action a (test.exclusive x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel a'\nc New\nd New",
+		},
 		{"nothing waits for what runs beside", []string{"a beside c h1 Running", "b exclusive c h1 " + waits}, "b New"},
 		{"different hosts side by side", []string{"a shared c h1 " + waits, "b shared c h2 " + waits}, "a New\nb New"},
-		{"one host, the oldest first", []string{"a shared c h1 " + waits, "b shared d h1 " + waits},
-			"a New\nb PendingSchedule: action a (test.shared x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel a'"},
-		{"a host that is busy", []string{"a shared c h1 " + waits, "b shared d h1 Running"},
-			"a PendingSchedule: action b (test.shared x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel b'"},
-		{"rolling ones follow each other", []string{"a rolling c h1 " + waits, "b rolling c h2 " + waits, "s shared c - " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'\ns New"},
+		{
+			"one host, the oldest first",
+			[]string{"a shared c h1 " + waits, "b shared d h1 " + waits},
+			"a New\nb PendingSchedule: action a (test.shared x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel a'",
+		},
+		{
+			"a host that is busy",
+			[]string{"a shared c h1 " + waits, "b shared d h1 Running"},
+			"a PendingSchedule: action b (test.shared x), which is in progress: one action at a time on host h1; cancel that with 'holdfast action cancel b'",
+		},
+		{
+			"rolling ones follow each other",
+			[]string{"a rolling c h1 " + waits, "b rolling c h2 " + waits, "s shared c - " + waits},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'\ns New",
+		},
 		{"rolling ones of two clusters do not", []string{"a rolling c h1 " + waits, "b rolling d h2 " + waits}, "a New\nb New"},
-		{"one on a host counts for the clusters of the host", []string{"a rolling - h1 " + waits, "b rolling d h2 " + waits, "e rolling - h2 " + waits, "f rolling - dead " + waits},
+		{
+			"one on a host counts for the clusters of the host",
+			[]string{"a rolling - h1 " + waits, "b rolling d h2 " + waits, "e rolling - h2 " + waits, "f rolling - dead " + waits},
 			"a New\nb New\n" +
 				"e PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'\n" +
-				"f PendingSchedule: action e (test.rolling x), which is before it in the queue: only one action that reduces the redundancy of cluster default/d runs at a time; cancel that with 'holdfast action cancel e'"},
-		{"two hosts that share a cluster", []string{"a rolling - h1 " + waits, "b rolling - h2 " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'"},
+				"f PendingSchedule: action e (test.rolling x), which is before it in the queue: only one action that reduces the redundancy of cluster default/d runs at a time; cancel that with 'holdfast action cancel e'",
+		},
+		{
+			"two hosts that share a cluster",
+			[]string{"a rolling - h1 " + waits, "b rolling - h2 " + waits},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy of cluster default/c runs at a time; cancel that with 'holdfast action cancel a'",
+		},
 		{"two hosts that share none", []string{"a rolling - h1 " + waits, "b rolling - dead " + waits}, "a New\nb New"},
-		{"one of neither cluster nor host counts for all", []string{"a rolling - - " + waits, "b rolling d h2 " + waits},
-			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy runs at a time; cancel that with 'holdfast action cancel a'"},
-		{"an exclusive one waits for all", []string{"a shared c h1 Running", "x exclusive c - " + waits},
-			"x PendingSchedule: action a (test.shared x), which is in progress: test.exclusive runs alone; cancel that with 'holdfast action cancel a'"},
-		{"nothing overtakes an exclusive one", []string{"a shared c h1 Running", "x exclusive c - " + waits, "b shared c h2 " + waits, "o shared d h2 " + waits},
+		{
+			"one of neither cluster nor host counts for all",
+			[]string{"a rolling - - " + waits, "b rolling d h2 " + waits},
+			"a New\nb PendingSchedule: action a (test.rolling x), which is in progress: only one action that reduces the redundancy runs at a time; cancel that with 'holdfast action cancel a'",
+		},
+		{
+			"an exclusive one waits for all",
+			[]string{"a shared c h1 Running", "x exclusive c - " + waits},
+			"x PendingSchedule: action a (test.shared x), which is in progress: test.exclusive runs alone; cancel that with 'holdfast action cancel a'",
+		},
+		{
+			"nothing overtakes an exclusive one",
+			[]string{"a shared c h1 Running", "x exclusive c - " + waits, "b shared c h2 " + waits, "o shared d h2 " + waits},
 			"x PendingSchedule: action a (test.shared x), which is in progress: test.exclusive runs alone; cancel that with 'holdfast action cancel a'\n" +
 				"b PendingSchedule: action x (test.exclusive x), which is before it in the queue: no other action runs beside test.exclusive; cancel that with 'holdfast action cancel x'\n" +
-				"o PendingSchedule: action b (test.shared x), which is before it in the queue: one action at a time on host h2; cancel that with 'holdfast action cancel b'"},
-		{"a silent agent is in nobody's way", []string{"a agent c dead New", "b shared c dead " + waits},
-			"a PendingSchedule: the agent of host dead, which is disconnected\nb New"},
+				"o PendingSchedule: action b (test.shared x), which is before it in the queue: one action at a time on host h2; cancel that with 'holdfast action cancel b'",
+		},
+		{
+			"a silent agent is in nobody's way",
+			[]string{"a agent c dead New", "b shared c dead " + waits},
+			"a PendingSchedule: the agent of host dead, which is disconnected\nb New",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := outcome(scheduled(t, test.actions...), facts(time.Minute)); got != test.want {
@@ -144,17 +176,25 @@ func TestSchedule_ends(t *testing.T) {
 		{"an agent at work is left alone", "a agent c h1 Running", nil, time.Hour, ""},
 		{"an agent undoing is left alone", "a agent c h1 Running", nil, 90 * time.Minute, ""},
 		{"an agent that does not end it", "a agent c h1 Running", nil, 123 * time.Minute, "a Lost: the agent of host h1 did not end it within 1h0m0s: the result is unknown"},
-		{"an agent that does not say when it began", "a agent c h1 Running",
+		{
+			"an agent that does not say when it began", "a agent c h1 Running",
 			change(func(a *api.Action) { a.Status.Started = nil }), 123 * time.Minute,
-			"a Lost: the agent of host h1 did not end it within 1h0m0s: the result is unknown"},
-		{"a silent agent", "a agent c dead Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,
-			"a Running: the agent of host dead, which is disconnected"},
-		{"an agent since when it is known to be silent", "a agent c hushed Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,
-			"a Running: the agent of host hushed, which is disconnected since 2026-01-01T00:00:30Z"},
-		{"an agent that is heard again", "a agent c h1 Running", change(func(a *api.Action) {
-			a.Status.WaitsFor = "the agent of host h1, which is disconnected since 2026-01-01T00:00:30Z"
-		}), time.Hour,
-			"a Running"},
+			"a Lost: the agent of host h1 did not end it within 1h0m0s: the result is unknown",
+		},
+		{
+			"a silent agent", "a agent c dead Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,
+			"a Running: the agent of host dead, which is disconnected",
+		},
+		{
+			"an agent since when it is known to be silent", "a agent c hushed Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour,
+			"a Running: the agent of host hushed, which is disconnected since 2026-01-01T00:00:30Z",
+		},
+		{
+			"an agent that is heard again", "a agent c h1 Running", change(func(a *api.Action) {
+				a.Status.WaitsFor = "the agent of host h1, which is disconnected since 2026-01-01T00:00:30Z"
+			}), time.Hour,
+			"a Running",
+		},
 		{"an agent that is heard waits for what it says", "a agent c h1 Running", change(func(a *api.Action) { a.Status.WaitsFor = "the daemon to answer" }), time.Hour, ""},
 		{"a silent agent whose time is over", "a agent c dead Running", nil, 63 * time.Minute, "a Lost: the agent of host dead did not end it within 1h0m0s: the result is unknown"},
 		{"no such host", "a agent c h9 -", nil, time.Minute, "a Failed: host h9 does not exist: see 'holdfast get hosts'"},

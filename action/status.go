@@ -39,6 +39,7 @@ const (
 const defaultDuration = 24 * time.Hour
 
 func timeoutOf(a *api.Action, k Kind) time.Duration { return first(a.Spec.Timeout.Duration, k.Timeout) }
+
 func expiryOf(a *api.Action, k Kind) time.Duration {
 	return first(a.Spec.ExpiresAfter.Duration, k.ExpiresAfter)
 }

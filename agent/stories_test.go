@@ -215,8 +215,10 @@ func lives() []story {
 	return []story{
 		{"a daemon's life", []client.Object{secret()}, disk, []step{
 			created(talker("one", filed)),
-			{"the file's new text", func(w *world) { w.change("one", func(d *api.Daemon) { d.Spec.Files[0].Sources[0].Text = new("new") }) },
-				func(w *world) bool { return runs("one", 1)(w) && w.read("one", "conf") == "new" }},
+			{
+				"the file's new text", func(w *world) { w.change("one", func(d *api.Daemon) { d.Spec.Files[0].Sources[0].Text = new("new") }) },
+				func(w *world) bool { return runs("one", 1)(w) && w.read("one", "conf") == "new" },
+			},
 			wanted(api.WantStopped, is("one", api.DaemonStopped, "")),
 			wanted(api.WantPrepared, is("one", api.DaemonPrepared, "")),
 			wanted(api.WantRunning, runs("one", 2)),

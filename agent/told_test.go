@@ -169,7 +169,8 @@ func TestOverwritten_order(t *testing.T) {
 			w.retryMax = time.Millisecond
 			plain := w.api
 			w.api = interceptor.NewClient(plain, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string,
-				o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+			) error {
 				first, then := before, after
 				before, after = nil, nil
 				if first != nil {
@@ -214,7 +215,8 @@ func TestOverwritten_order(t *testing.T) {
 func TestOverwritten_earlierServer(t *testing.T) {
 	w := newWorld(t, sleeperDaemon("one"))
 	w.api = interceptor.NewClient(w.api, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string,
-		o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+	) error {
 		data, err := p.Data(o)
 		if err != nil {
 			return err

@@ -54,8 +54,10 @@ func TestLeftText(t *testing.T) {
 		{10 * time.Minute, 20 * time.Minute, ""},
 		{10 * time.Minute, 21 * time.Minute, "; longer than estimated"},
 	} {
-		a := &api.Action{Status: api.ActionStatus{State: api.ActionRunning, Estimated: &metav1.Time{Time: begun.Add(tt.estimated)},
-			Steps: []api.ActionStep{{Name: "s", State: api.StepRunning, Started: &metav1.Time{Time: begun}}}}}
+		a := &api.Action{Status: api.ActionStatus{
+			State: api.ActionRunning, Estimated: &metav1.Time{Time: begun.Add(tt.estimated)},
+			Steps: []api.ActionStep{{Name: "s", State: api.StepRunning, Started: &metav1.Time{Time: begun}}},
+		}}
 		if got := leftText(a, begun.Add(tt.now)); got != tt.want {
 			t.Errorf("estimated after %s, now %s: %q, want %q", tt.estimated, tt.now, got, tt.want)
 		}
@@ -154,8 +156,10 @@ func TestEndedAction_expired(t *testing.T) {
 	for reason, want := range map[string]string{
 		action.ReasonExpired: "expired, and nothing was changed: not approved within 24h0m0s", action.ReasonRefused: "refused, and nothing was changed: not approved within 24h0m0s",
 	} {
-		a := &api.Action{Status: api.ActionStatus{State: api.ActionFailed, Message: "not approved within 24h0m0s",
-			Conditions: []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: reason}}}}
+		a := &api.Action{Status: api.ActionStatus{
+			State: api.ActionFailed, Message: "not approved within 24h0m0s",
+			Conditions: []metav1.Condition{{Type: api.ActionEffective, Status: metav1.ConditionFalse, Reason: reason}},
+		}}
 		err := newPrinter(&bytes.Buffer{}, "").endedAction(a)
 		if e := (*exitError)(nil); !errors.As(err, &e) || e.code != exitRefused || err.Error() != want {
 			t.Errorf("%s: %v, want %s", reason, err, want)

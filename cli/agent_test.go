@@ -41,8 +41,10 @@ func TestNeeds(t *testing.T) {
 	low := runtime.Needs{Capabilities: []string{"CAP_NET_BIND_SERVICE"}, Directories: []runtime.Directory{own}}
 	bricks := runtime.Needs{Privileged: true, Devices: true, Directories: []runtime.Directory{
 		{Path: "/d/x", Mounts: runtime.MountsBoth},
-		{Path: "/run/gluster", Make: true}, {Path: "/var/log/glusterfs", Make: true},
-		{Path: "/a", Mounts: runtime.MountsFromHost}, {Path: "/b", Mounts: runtime.MountsFromHost},
+		{Path: "/run/gluster", Make: true},
+		{Path: "/var/log/glusterfs", Make: true},
+		{Path: "/a", Mounts: runtime.MountsFromHost},
+		{Path: "/b", Mounts: runtime.MountsFromHost},
 	}}
 	store := runtime.Needs{Directories: []runtime.Directory{own, {Path: "/blocks", Make: true}}}
 	with := func(key, value string) map[string]string { return map[string]string{key: value} }
@@ -53,7 +55,8 @@ func TestNeeds(t *testing.T) {
 		"ceph-mon": {{nil, alone}}, "ceph-mgr": {{nil, alone}}, "ceph-mds": {{nil, alone}}, "ceph-rbd-mirror": {{nil, alone}},
 		"ceph-osd": {{nil, disks}},
 		"ceph-rgw": {
-			{with(rgw.ParamURL, "http://10.0.0.1:8080"), alone}, {with(rgw.ParamURL, "https://10.0.0.1:443"), low},
+			{with(rgw.ParamURL, "http://10.0.0.1:8080"), alone},
+			{with(rgw.ParamURL, "https://10.0.0.1:443"), low},
 			{with(rgw.ParamURL, "http://[fd00::1]:80"), low},
 		},
 		"glusterd":    {{with(glusterd.ParamDirectories, "/a\n/b"), bricks}},

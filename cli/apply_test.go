@@ -16,8 +16,10 @@ import (
 
 func TestPlainError(t *testing.T) {
 	tests := []struct{ name, server, want string }{
-		{"unknown field", "failed to create typed patch object (default/ceph; holdfast.io/v1alpha1, Kind=StorageCluster): .spec.ceph.mon.cuont: field not declared in schema",
-			".spec.ceph.mon.cuont: field not declared in schema"},
+		{
+			"unknown field", "failed to create typed patch object (default/ceph; holdfast.io/v1alpha1, Kind=StorageCluster): .spec.ceph.mon.cuont: field not declared in schema",
+			".spec.ceph.mon.cuont: field not declared in schema",
+		},
 		{"rules left out", `"ceph" is invalid: [spec.type: Unsupported value: "zfs", ` + incomplete + "]", `"ceph" is invalid: [spec.type: Unsupported value: "zfs"]`},
 		{"anything else", "the server is away", "the server is away"},
 	}

@@ -51,11 +51,15 @@ func TestSupportBundle(t *testing.T) {
 		"apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\n"+
 			"metadata: {name: c, annotations: {note: prefix-hunter2hunter2}}\n"+
 			"spec: {type: ceph, ceph: {config: {global: {rgw_keystone_admin_password: swordfish}}}}\n",
-		[]string{"apply",
-			"-f", "-"})
+		[]string{
+			"apply",
+			"-f", "-",
+		})
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "bundle",
-			Name: "s"}, Data: map[string][]byte{"any": []byte("hunter2hunter2")},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "bundle",
+			Name:      "s",
+		}, Data: map[string][]byte{"any": []byte("hunter2hunter2")},
 	}
 	if err := p.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)

@@ -23,15 +23,23 @@ func TestReadManifests(t *testing.T) {
 		{name: "no kind", text: "metadata: {name: x}\n", err: "standard input, document 1: kind and apiVersion are missing"},
 		{name: "no name", text: "apiVersion: v1\nkind: Secret\n", err: "Secret has no metadata.name"},
 		{name: "nothing at all", text: "\n", err: "it contains no object"},
-		{name: "a key twice", text: cluster + "---\n# the second\n" + strings.Replace(cluster, "name: ceph", "name: b", 1) + "spec:\n  ceph:\n    mon:\n      count: 3\n    mgr: {}\n    mon:\n      count: 1\n",
-			err: `standard input, line 14: the key "mon" occurs twice`},
+		{
+			name: "a key twice", text: cluster + "---\n# the second\n" + strings.Replace(cluster, "name: ceph", "name: b", 1) + "spec:\n  ceph:\n    mon:\n      count: 3\n    mgr: {}\n    mon:\n      count: 1\n",
+			err: `standard input, line 14: the key "mon" occurs twice`,
+		},
 		{name: "a key twice in a flow", text: strings.Replace(cluster, "name: ceph", "name: ceph, name: b", 1), err: `standard input, line 3: the key "name" occurs twice`},
-		{name: "a key twice in JSON", text: `{"apiVersion": "holdfast.io/v1alpha1",` + "\n" + `"kind": "Pool", "metadata": {"name": "a"}, "kind": "Volume"}`,
-			err: `standard input, line 2: the key "kind" occurs twice`},
-		{name: "a map that takes over another", want: []string{"default/pool/a"},
-			text: "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata:\n  name: a\n  labels: &l {x: a, z: b}\n  annotations: {<<: *l, z: c}\n"},
-		{name: "a list", text: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: holdfast.io/v1alpha1, kind: Pool, metadata: {name: a}}\n- {apiVersion: holdfast.io/v1alpha1, kind: Volume, metadata: {name: b, namespace: x}}\n",
-			want: []string{"default/pool/a", "x/volume/b"}},
+		{
+			name: "a key twice in JSON", text: `{"apiVersion": "holdfast.io/v1alpha1",` + "\n" + `"kind": "Pool", "metadata": {"name": "a"}, "kind": "Volume"}`,
+			err: `standard input, line 2: the key "kind" occurs twice`,
+		},
+		{
+			name: "a map that takes over another", want: []string{"default/pool/a"},
+			text: "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata:\n  name: a\n  labels: &l {x: a, z: b}\n  annotations: {<<: *l, z: c}\n",
+		},
+		{
+			name: "a list", text: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: holdfast.io/v1alpha1, kind: Pool, metadata: {name: a}}\n- {apiVersion: holdfast.io/v1alpha1, kind: Volume, metadata: {name: b, namespace: x}}\n",
+			want: []string{"default/pool/a", "x/volume/b"},
+		},
 		{name: "a list of a kind", text: "apiVersion: holdfast.io/v1alpha1\nkind: PoolList\nmetadata: {resourceVersion: \"7\"}\nitems:\n- metadata: {name: a}\n", want: []string{"default/pool/a"}},
 		{name: "a list with nothing in it", text: "apiVersion: v1\nkind: List\nitems: []\n", err: "it contains no object"},
 		{name: "a list of words", text: "apiVersion: v1\nkind: List\nitems: [a]\n", err: "standard input, document 1, item 1: kind and apiVersion are missing"},
@@ -84,7 +92,6 @@ func TestExamples_areManifests(t *testing.T) {
 			t.Errorf("%s: %d StorageClusters, want one", file, clusters)
 		}
 	}
-
 }
 
 // TestManifest_lines: each fault of a file is named with its field and line, in one go.
@@ -95,8 +102,10 @@ func TestManifest_lines(t *testing.T) {
 		"  replicated: {size: -7}\n---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\n" +
 		"metadata:\n  name: b\nspec:\n  cluster: c\n  nosuch: 1\n"
 	out := p.must(t, exitRefused, file, []string{"apply", "-f", "-"})
-	for _, want := range []string{"pool/a (standard input, document", "line 10): ", "spec.replicated.size",
-		"pool/b (standard input", "line 18): ", ".spec.nosuch"} {
+	for _, want := range []string{
+		"pool/a (standard input, document", "line 10): ", "spec.replicated.size",
+		"pool/b (standard input", "line 18): ", ".spec.nosuch",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}

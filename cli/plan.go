@@ -95,8 +95,10 @@ func (g *globals) plan(ctx context.Context, o planOptions) error {
 	case !slices.Contains([]string{"", "json", "yaml", "name"}, o.output):
 		return &exitError{exitUsage, fmt.Errorf("unknown output format -o %s: use name, json or yaml", o.output)}
 	case name && o.dryRun:
-		return &exitError{exitUsage,
-			errors.New("with --dry-run no plan is stored, so it has no name: leave out one of the two")}
+		return &exitError{
+			exitUsage,
+			errors.New("with --dry-run no plan is stored, so it has no name: leave out one of the two"),
+		}
 	}
 	w, operation, targets, err := g.planTargets(ctx, o)
 	if err != nil {

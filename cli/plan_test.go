@@ -166,10 +166,14 @@ func TestPlan_saysWhatMoved(t *testing.T) {
 		}, ""},
 		{"a disk has another name", host(func(h *api.Host) { h.Status.Devices[0].Path = "/dev/sdz" }), ""},
 		{"a disk that nobody named", host(func(h *api.Host) { h.Status.Devices[1].Availability = api.DeviceUnavailable }), ""},
-		{"a disk is used", host(func(h *api.Host) { h.Status.Devices[0].Availability = api.DeviceUnavailable }),
-			"host/moved-2: device wwn-20 was Available ACME DISK S20 4 TiB, and is Unavailable ACME DISK S20 4 TiB"},
-		{"a disk is gone", host(func(h *api.Host) { h.Status.Devices = h.Status.Devices[1:] }),
-			"host/moved-2: device wwn-20 (Available ACME DISK S20 4 TiB) is gone"},
+		{
+			"a disk is used", host(func(h *api.Host) { h.Status.Devices[0].Availability = api.DeviceUnavailable }),
+			"host/moved-2: device wwn-20 was Available ACME DISK S20 4 TiB, and is Unavailable ACME DISK S20 4 TiB",
+		},
+		{
+			"a disk is gone", host(func(h *api.Host) { h.Status.Devices = h.Status.Devices[1:] }),
+			"host/moved-2: device wwn-20 (Available ACME DISK S20 4 TiB) is gone",
+		},
 		{"a label", host(func(h *api.Host) { h.Labels["rack"] = "r1" }), "label rack (unset) -> r1"},
 		{"the cluster", func(t *testing.T) {
 			bob.must(t, exitOK, `{apiVersion: holdfast.io/v1alpha1, kind: StorageCluster, metadata: {name: c}, spec: {type: ceph, ceph: {mgr: {count: 1}}}}`,

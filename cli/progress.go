@@ -132,8 +132,11 @@ var actionStates = []struct {
 	state    api.ActionState
 	one, all string
 }{
-	{api.ActionPendingApproval, "waits for approval", "wait for approval"}, {api.ActionRunning, "running", "running"}, {api.ActionNew, "beginning", "beginning"},
-	{api.ActionPendingSchedule, "waits for its turn", "wait for their turn"}, {"", "not processed yet", "not " +
+	{api.ActionPendingApproval, "waits for approval", "wait for approval"},
+	{api.ActionRunning, "running", "running"},
+	{api.ActionNew, "beginning", "beginning"},
+	{api.ActionPendingSchedule, "waits for its turn", "wait for their turn"},
+	{"", "not processed yet", "not " +
 		"processed yet"},
 }
 

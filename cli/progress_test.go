@@ -180,8 +180,10 @@ func TestSnapshot_actionsText(t *testing.T) {
 		name, waits string
 		state       api.ActionState
 	}{{"a", "an administrator to approve it", api.ActionPendingApproval}, {"b", "osd.1 to be up", api.ActionRunning}, {"c", "", api.ActionPendingSchedule}, {"d", "", api.ActionPendingSchedule}} {
-		s.actions = append(s.actions, &api.Action{ObjectMeta: metav1.ObjectMeta{Name: x.name}, Spec: api.ActionSpec{Kind: "daemon.restart", Target: "daemon/x"},
-			Status: api.ActionStatus{State: x.state, WaitsFor: x.waits}})
+		s.actions = append(s.actions, &api.Action{
+			ObjectMeta: metav1.ObjectMeta{Name: x.name}, Spec: api.ActionSpec{Kind: "daemon.restart", Target: "daemon/x"},
+			Status: api.ActionStatus{State: x.state, WaitsFor: x.waits},
+		})
 	}
 	want := "actions: 1 waits for approval, 1 running, 2 wait for their turn: 'holdfast action list'; a (daemon.restart daemon/x) waits for an administrator to approve it: 'holdfast action approve a'"
 	if got := s.actionsText(); got != want {

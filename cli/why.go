@@ -80,8 +80,13 @@ func readWorld(ctx context.Context, c client.Reader, namespace string) (*why.Wor
 		list client.ObjectList
 		opts []client.ListOption
 	}{
-		{&clusters, []client.ListOption{in}}, {&statuses, []client.ListOption{in}}, {&nodes, []client.ListOption{in}},
-		{&daemons, []client.ListOption{in}}, {&actions, []client.ListOption{in}}, {&hosts, nil}, {&plans, []client.ListOption{in}},
+		{&clusters, []client.ListOption{in}},
+		{&statuses, []client.ListOption{in}},
+		{&nodes, []client.ListOption{in}},
+		{&daemons, []client.ListOption{in}},
+		{&actions, []client.ListOption{in}},
+		{&hosts, nil},
+		{&plans, []client.ListOption{in}},
 		{&system, []client.ListOption{client.InNamespace(api.SystemNamespace)}},
 	} {
 		if err := c.List(ctx, read.list, read.opts...); err != nil {

@@ -206,27 +206,36 @@ spec: {type: ceph, nodeSelector: {a: b}, devices: [wwn-1, wwn-1]}`, "Duplicate v
 kind: StorageNode
 metadata: {name: b}
 spec: {type: ceph, nodeSelector: {a: b}, storageNetwork: {ips: [host1]}}`, "ips must be IP addresses"},
-		{"devices that leave, not of Ceph", `
+		{
+			"devices that leave, not of Ceph", `
 kind: StorageNode
 metadata: {name: b}
 spec: {type: glusterfs, nodeSelector: {a: b}, exclude: [wwn-1]}`,
-			"spec.exclude and spec.replace are for nodes of type ceph"},
-		{"size of Ceph in Holdfast's words", `
+			"spec.exclude and spec.replace are for nodes of type ceph",
+		},
+		{
+			"size of Ceph in Holdfast's words", `
 kind: DriveGroup
 metadata: {name: b}
 spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{match: Ceph, size: 4tb}]}`,
-			"with match Ceph size must be such as"},
-		{"size of Holdfast in Ceph's words", `
+			"with match Ceph size must be such as",
+		},
+		{
+			"size of Holdfast in Ceph's words", `
 kind: DriveGroup
 metadata: {name: b}
 spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{size: 4TB}]}`,
-			"size must be such as 1T:2T"},
-		{"all and more", `
+			"size must be such as 1T:2T",
+		},
+		{
+			"all and more", `
 kind: DriveGroup
 metadata: {name: b}
 spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{match: Ceph, all: true, model: a}]}`,
-			"all and paths stand alone"},
-		{"all for databases", `
+			"all and paths stand alone",
+		},
+		{
+			"all for databases", `
 kind: DriveGroup
 metadata: {name: b}
 spec:
@@ -234,7 +243,8 @@ spec:
   placement: {pattern: "*"}
   dataDevices: [{match: Ceph, all: true}]
   dbDevices: [{match: Ceph, all: true}]`,
-			"with match Ceph all is for dataDevices alone"},
+			"with match Ceph all is for dataDevices alone",
+		},
 		{"file outside", `
 kind: Daemon
 metadata: {name: b}

@@ -76,10 +76,17 @@ func TestJoin_strangers(t *testing.T) {
 	}
 	wantStatus, want := ask(nil)
 	tries := []map[string]any{
-		{"host": s.Name()}, {"host": s.Name(), "role": "server", "peerURL": "https://127.0.0.1:1"}, {"host": "Bad_Name"},
-		{"host": strings.Repeat("n", 45<<10)}, {"host": "a\nlevel=ERROR"}, {"time": time.Now().Add(time.Hour)},
-		{"role": "king"}, {"request": []byte("x")},
-		{"id": token.ID}, {"id": strings.Repeat("a", 45<<10)}, {"peerURL": strings.Repeat("u", 45<<10), "role": "server"},
+		{"host": s.Name()},
+		{"host": s.Name(), "role": "server", "peerURL": "https://127.0.0.1:1"},
+		{"host": "Bad_Name"},
+		{"host": strings.Repeat("n", 45<<10)},
+		{"host": "a\nlevel=ERROR"},
+		{"time": time.Now().Add(time.Hour)},
+		{"role": "king"},
+		{"request": []byte("x")},
+		{"id": token.ID},
+		{"id": strings.Repeat("a", 45<<10)},
+		{"peerURL": strings.Repeat("u", 45<<10), "role": "server"},
 	}
 	for _, change := range tries {
 		if status, got := ask(change); status != wantStatus || got != want {

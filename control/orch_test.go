@@ -162,10 +162,14 @@ func (x *orchRights) ofCluster() []orchCase {
 		{"a finalizer", false, x.patch(x.cluster("a"), `{"metadata":{"finalizers":["holdfast.io/x"]}}`)},
 		{"another cluster", false, x.patch(x.cluster("b"), `{"spec":{"ceph":{"mon":{"count":5}}}}`)},
 		{"an option", true, x.patch(x.cluster("a"), `{"spec":{"ceph":{"config":{"osd":{"osd_max_backfills":"2"}}}}}`)},
-		{"a program of the hosts", false,
-			x.patch(x.cluster("a"), `{"spec":{"ceph":{"config":{"osd":{"crush_location_hook":"/bin/x"}}}}}`)},
-		{"a directory of the hosts", false,
-			x.patch(x.cluster("a"), `{"spec":{"ceph":{"config":{"mgr":{"mgr_module_path":"/tmp"}}}}}`)},
+		{
+			"a program of the hosts", false,
+			x.patch(x.cluster("a"), `{"spec":{"ceph":{"config":{"osd":{"crush_location_hook":"/bin/x"}}}}}`),
+		},
+		{
+			"a directory of the hosts", false,
+			x.patch(x.cluster("a"), `{"spec":{"ceph":{"config":{"mgr":{"mgr_module_path":"/tmp"}}}}}`),
+		},
 		{"make a cluster", false, x.create(x.cluster("c"))},
 		{"delete its cluster", false, x.remove(x.cluster("a"))},
 		{"a status", false, func() error {
@@ -200,8 +204,10 @@ func (x *orchRights) ofHosts() []orchCase {
 		{"label another cluster's host", false, x.patch(x.host(x.theirs), labelled)},
 		{"place of a host", true, x.patch(x.host(x.mine), `{"metadata":{"labels":{"topology.holdfast.io/rack":"r1"}}}`)},
 		{"another place", false, x.patch(x.host(x.mine), `{"metadata":{"labels":{"topology.holdfast.io/rack":"r2"}}}`)},
-		{"label that another cluster chooses by", false,
-			x.patch(x.host(x.mine), `{"metadata":{"labels":{"ceph.holdfast.io/label.theirs":""}}}`)},
+		{
+			"label that another cluster chooses by", false,
+			x.patch(x.host(x.mine), `{"metadata":{"labels":{"ceph.holdfast.io/label.theirs":""}}}`),
+		},
 		{"label a host that another cluster declares", false, x.patch(x.host(x.given), labelled)},
 		{"host twice", true, x.create(x.node("twice", "a", x.given))},
 		{"host of no cluster", false, x.create(x.node("none", "", x.mine))},
@@ -218,10 +224,14 @@ func (x *orchRights) ofActions() []orchCase {
 	const leaving = `{"metadata":{"annotations":{"holdfast.io/leave-requested":"now"}}}`
 	return []orchCase{
 		{"drain a host", true, x.create(x.act(api.SystemNamespace, "host.drain", "", x.mine, "host/"+x.mine))},
-		{"drain another cluster's host", false,
-			x.create(x.act(api.SystemNamespace, "host.drain", "", x.theirs, "host/"+x.theirs))},
-		{"drain a host that another cluster declares", false,
-			x.create(x.act(api.SystemNamespace, "host.drain", "", x.given, "host/"+x.given))},
+		{
+			"drain another cluster's host", false,
+			x.create(x.act(api.SystemNamespace, "host.drain", "", x.theirs, "host/"+x.theirs)),
+		},
+		{
+			"drain a host that another cluster declares", false,
+			x.create(x.act(api.SystemNamespace, "host.drain", "", x.given, "host/"+x.given)),
+		},
 		{"wipe there", false, x.create(x.act(api.SystemNamespace, "device.wipe", "", x.given, "device/x"))},
 		{"drain in the cluster's namespace", false, x.create(x.act(x.ns, "host.drain", "", x.mine, "host/"+x.mine))},
 		{"restart what is no daemon", false, x.create(x.act(x.ns, api.ActionDaemonRestart, "a", x.theirs, "db"))},

@@ -38,11 +38,13 @@ func TestReviews(t *testing.T) {
 	}{
 		{
 			"root", access.GroupAdmins, as(t, s, config, pki.Leaf{User: "root", Groups: []string{access.GroupAdmins}}),
-			attributes{{Verb: "*", Group: "*", Resource: "*"}}, nil,
+			attributes{{Verb: "*", Group: "*", Resource: "*"}},
+			nil,
 		},
 		{
 			"jo", access.GroupViewers, as(t, s, config, pki.Leaf{User: "jo", Groups: []string{access.GroupViewers}}),
-			attributes{pools("list")}, attributes{pools("delete"), {Verb: "get", Resource: "secrets", Namespace: "default"}},
+			attributes{pools("list")},
+			attributes{pools("delete"), {Verb: "get", Resource: "secrets", Namespace: "default"}},
 		},
 		{
 			access.HostUser("reviewed"), access.GroupHosts, newClient(t, host),

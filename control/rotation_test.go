@@ -98,8 +98,11 @@ func TestRotation(t *testing.T) {
 		t.Error("the servers do not both have the new authority")
 	}
 	for _, file := range []struct{ dir, name string }{
-		{filepath.Join(first.DataDir, "pki"), "server"}, {filepath.Join(second.DataDir, "pki"), "etcd"}, {filepath.Join(first.DataDir, "pki"), "admin"},
-		{control.HostDir(agentDir), "host"}, {control.HostDir(second.DataDir), "host"},
+		{filepath.Join(first.DataDir, "pki"), "server"},
+		{filepath.Join(second.DataDir, "pki"), "etcd"},
+		{filepath.Join(first.DataDir, "pki"), "admin"},
+		{control.HostDir(agentDir), "host"},
+		{control.HostDir(second.DataDir), "host"},
 	} {
 		pair, err := pki.LoadPair(file.dir, file.name)
 		if err != nil || pair.Cert.CheckSignatureFrom(fresh.Certificate()) != nil {

@@ -37,15 +37,19 @@ func TestDiff_actions(t *testing.T) {
 	}{
 		{"new", nil, []api.Action{testAction("a", "1", "")}, []string{"ACTION_NEW action/a daemon.restart of daemon/x was requested by jo"}},
 		{"new and begun", nil, []api.Action{testAction("a", "1", api.ActionRunning)}, []string{
-			"ACTION_NEW action/a daemon.restart of daemon/x was requested by jo", "ACTION_CHANGED action/a daemon.restart of daemon/x is Running"}},
+			"ACTION_NEW action/a daemon.restart of daemon/x was requested by jo", "ACTION_CHANGED action/a daemon.restart of daemon/x is Running",
+		}},
 		{"changed", []api.Action{testAction("a", "1", "")}, []api.Action{testAction("a", "1", api.ActionPendingSchedule, waits)}, []string{
-			"ACTION_CHANGED action/a daemon.restart of daemon/x is PendingSchedule; it waits for its turn"}},
+			"ACTION_CHANGED action/a daemon.restart of daemon/x is PendingSchedule; it waits for its turn",
+		}},
 		{"progress is no event", []api.Action{testAction("a", "1", api.ActionRunning)}, []api.Action{testAction("a", "1", api.ActionRunning, waits)}, nil},
 		{"finished", []api.Action{testAction("a", "1", api.ActionRunning)}, []api.Action{testAction("a", "1", api.ActionDone)}, []string{
-			"ACTION_FINISHED action/a daemon.restart of daemon/x is Done: it is so"}},
+			"ACTION_FINISHED action/a daemon.restart of daemon/x is Done: it is so",
+		}},
 		{"removed", []api.Action{testAction("a", "1", api.ActionDone)}, nil, nil},
 		{"another one of the same name", []api.Action{testAction("a", "1", api.ActionDone)}, []api.Action{testAction("a", "2", "")}, []string{
-			"ACTION_NEW action/a daemon.restart of daemon/x was requested by jo"}},
+			"ACTION_NEW action/a daemon.restart of daemon/x was requested by jo",
+		}},
 		{"on a host of the cluster", nil, []api.Action{testAction("a", "1", "", onHost("h1"))}, []string{"ACTION_NEW action/a daemon.restart of daemon/x was requested by jo"}},
 		{"on another host", nil, []api.Action{testAction("a", "1", "", onHost("h2"))}, nil},
 	} {

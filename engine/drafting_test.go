@@ -40,8 +40,10 @@ func TestPlan_Want(t *testing.T) {
 	}{
 		{&remembers, *remembers.DeepCopy(), ""},
 		{have, noted(api.WantRunning, "flaps", "drain"), "Do: the leader's memory of it changes (drain, flaps)"},
-		{&remembers, noted(api.WantStopped, "drain"),
-			"Do: desired state changes from Running to Stopped, the leader's memory of it changes (drain, flaps)"},
+		{
+			&remembers, noted(api.WantStopped, "drain"),
+			"Do: desired state changes from Running to Stopped, the leader's memory of it changes (drain, flaps)",
+		},
 		{nil, *have, "Do: toy is needed on host h1"},
 		{have, *have.DeepCopy(), ""},
 		{gone, *have, "Wait: being removed from host h1; created again afterwards"},

@@ -230,20 +230,32 @@ func TestOrchestrator_failedRunLeavesReport(t *testing.T) {
 		hook  func(*engine.Plan)
 		wants string
 	}{
-		{name: "no view", wants: "while reading cluster default/t: no luck",
-			fail: func(op, _ string) error { return failOn(op, "View") }},
-		{name: "one daemon", wants: "while writing daemon t-toy-n2: no luck",
-			fail: func(op, object string) error { return failOn(op+" "+object, "PutDaemon t-toy-n2") }},
-		{name: "a secret", wants: "while making secret t-key: no luck",
-			fail: func(op, _ string) error { return failOn(op, "MakeSecret") }},
-		{name: "fault in the driver", wants: "planning failed: fault in the toy driver (see the log): boom",
-			hook: func(*engine.Plan) { panic("boom") }},
-		{name: "no such daemon", wants: `while running "dance" for toy: daemon t-toy-n9, which must carry it out, does not exist`,
+		{
+			name: "no view", wants: "while reading cluster default/t: no luck",
+			fail: func(op, _ string) error { return failOn(op, "View") },
+		},
+		{
+			name: "one daemon", wants: "while writing daemon t-toy-n2: no luck",
+			fail: func(op, object string) error { return failOn(op+" "+object, "PutDaemon t-toy-n2") },
+		},
+		{
+			name: "a secret", wants: "while making secret t-key: no luck",
+			fail: func(op, _ string) error { return failOn(op, "MakeSecret") },
+		},
+		{
+			name: "fault in the driver", wants: "planning failed: fault in the toy driver (see the log): boom",
+			hook: func(*engine.Plan) { panic("boom") },
+		},
+		{
+			name: "no such daemon", wants: `while running "dance" for toy: daemon t-toy-n9, which must carry it out, does not exist`,
 			hook: func(p *engine.Plan) {
 				p.Commands = []engine.Command{{Verb: "dance", Object: "toy", Daemon: "t-toy-n9"}}
-			}},
-		{name: "unknown command", wants: `while running "dance" for toy: unknown command "dance"`,
-			hook: func(p *engine.Plan) { p.Commands = []engine.Command{{Verb: "dance", Object: "toy"}} }},
+			},
+		},
+		{
+			name: "unknown command", wants: `while running "dance" for toy: unknown command "dance"`,
+			hook: func(p *engine.Plan) { p.Commands = []engine.Command{{Verb: "dance", Object: "toy"}} },
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

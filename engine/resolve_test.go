@@ -76,18 +76,28 @@ func TestResolveNodes_host(t *testing.T) {
 		problem, wait string
 	}{
 		{name: "one", hosts: []api.Host{host("h0"), host("h1")}, node: node("n"), host: "h1", address: "192.168.0.1"},
-		{name: "none", hosts: []api.Host{host("h0")}, node: node("n"),
-			wait: "no host has the labels kubernetes.io/hostname=h1: check that the host has joined; did you mean kubernetes.io/hostname=h0?"},
-		{name: "several", hosts: []api.Host{host("h0"), host("h1")},
+		{
+			name: "none", hosts: []api.Host{host("h0")}, node: node("n"),
+			wait: "no host has the labels kubernetes.io/hostname=h1: check that the host has joined; did you mean kubernetes.io/hostname=h0?",
+		},
+		{
+			name: "several", hosts: []api.Host{host("h0"), host("h1")},
 			node:    node("n", func(n *api.StorageNode) { n.Spec.NodeSelector = map[string]string{"rack": "r1"} }),
-			problem: "2 hosts match the labels rack=r1 (h0, h1)"},
-		{name: "the first ip", hosts: []api.Host{host("h1")}, host: "h1", address: "10.0.0.1",
-			node: node("n", func(n *api.StorageNode) { n.Spec.StorageNetwork.IPs = []string{"10.0.0.1", "192.168.0.1"} })},
-		{name: "an ip of another machine", hosts: []api.Host{host("h1")}, host: "h1",
+			problem: "2 hosts match the labels rack=r1 (h0, h1)",
+		},
+		{
+			name: "the first ip", hosts: []api.Host{host("h1")}, host: "h1", address: "10.0.0.1",
+			node: node("n", func(n *api.StorageNode) { n.Spec.StorageNetwork.IPs = []string{"10.0.0.1", "192.168.0.1"} }),
+		},
+		{
+			name: "an ip of another machine", hosts: []api.Host{host("h1")}, host: "h1",
 			node:    node("n", func(n *api.StorageNode) { n.Spec.StorageNetwork.IPs = []string{"10.9.9.9"} }),
-			problem: "10.9.9.9, which is not an address of host h1; its addresses: 192.168.0.1, 10.0.0.1"},
-		{name: "moved labels", hosts: []api.Host{host("h0"), host("h1")}, node: node("n", recorded("h0", "a", "a")),
-			host: "h0", address: "192.168.0.100", problem: "accepted on host h0, but its nodeSelector now selects h1"},
+			problem: "10.9.9.9, which is not an address of host h1; its addresses: 192.168.0.1, 10.0.0.1",
+		},
+		{
+			name: "moved labels", hosts: []api.Host{host("h0"), host("h1")}, node: node("n", recorded("h0", "a", "a")),
+			host: "h0", address: "192.168.0.100", problem: "accepted on host h0, but its nodeSelector now selects h1",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,15 +159,21 @@ func TestResolveNodes_devices(t *testing.T) {
 		{name: "link", node: node("n", devices("/dev/disk/by-id/ata-S1")), ids: []string{full.ID}},
 		{name: "path", node: node("n", devices("/dev/sdb1")), ids: []string{part.ID}},
 		{name: "recorded", node: node("n", devices("/dev/sdb"), recorded("h1", "/dev/sdb", "file-/a")), ids: []string{"file-/a"}},
-		{name: "recorded and gone", node: node("n", devices("/dev/sdb"), recorded("h1", "/dev/sdb", "wwn-gone")),
-			ids: []string{"wwn-gone"}, problem: "device /dev/sdb (wwn-gone) is missing on host h1"},
+		{
+			name: "recorded and gone", node: node("n", devices("/dev/sdb"), recorded("h1", "/dev/sdb", "wwn-gone")),
+			ids: []string{"wwn-gone"}, problem: "device /dev/sdb (wwn-gone) is missing on host h1",
+		},
 		{name: "nothing", node: node("n", devices("/dev/sdq")), ids: []string{""}, problem: "no device of host h1 matches"},
 		{name: "ambiguous", node: node("n", devices("SAME")), ids: []string{""}, problem: "matches 2 devices of host h1 (m1, m2)"},
 		{name: "no identity", node: node("n", devices("/dev/sdz")), ids: []string{""}, problem: "no persistent id"},
-		{name: "twins", node: node("n", devices("S1", "/dev/sdb")), ids: []string{full.ID, full.ID},
-			problem: "device /dev/sdb is the same device as S1 (wwn-0x5000c500a)"},
-		{name: "a recorded twin keeps it", node: node("n", devices("S1", "/dev/sdb"), recorded("h1", "/dev/sdb", full.ID)),
-			ids: []string{full.ID, full.ID}, problem: "device S1 is the same device as /dev/sdb"},
+		{
+			name: "twins", node: node("n", devices("S1", "/dev/sdb")), ids: []string{full.ID, full.ID},
+			problem: "device /dev/sdb is the same device as S1 (wwn-0x5000c500a)",
+		},
+		{
+			name: "a recorded twin keeps it", node: node("n", devices("S1", "/dev/sdb"), recorded("h1", "/dev/sdb", full.ID)),
+			ids: []string{full.ID, full.ID}, problem: "device S1 is the same device as /dev/sdb",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -216,19 +232,31 @@ func TestResolveNodes_claims(t *testing.T) {
 		problem     string
 	}{
 		{name: "equal age: by name", mine: node("n", devices("/dev/sdb")), rival: rival},
-		{name: "older rival", mine: node("n", devices("/dev/sdb")), rival: with(rival, older),
-			problem: "device /dev/sdb (d1) is claimed by node default/rival of cluster default/other"},
-		{name: "older rival, recorded claim", mine: node("n", devices("/dev/sdb"), recorded("h1", "/dev/sdb", "d1")),
-			rival: with(rival, older)},
-		{name: "recorded rival", mine: node("n", devices("/dev/sdb"), older), rival: with(rival, recorded("h1", "d1", "d1")),
-			problem: "is claimed by node default/rival"},
-		{name: "a daemon without a node", mine: node("n", devices("d1")), rival: node("elsewhere"), daemons: []api.Daemon{daemon},
-			problem: "is claimed by daemon other-osd-0 of cluster default/other"},
-		{name: "a disk that a daemon is to have parts of", mine: node("n", devices("d1")), daemons: divides("other"),
-			problem: "device d1 (d1) is claimed by daemon other-osd-0 of cluster default/other"},
+		{
+			name: "older rival", mine: node("n", devices("/dev/sdb")), rival: with(rival, older),
+			problem: "device /dev/sdb (d1) is claimed by node default/rival of cluster default/other",
+		},
+		{
+			name: "older rival, recorded claim", mine: node("n", devices("/dev/sdb"), recorded("h1", "/dev/sdb", "d1")),
+			rival: with(rival, older),
+		},
+		{
+			name: "recorded rival", mine: node("n", devices("/dev/sdb"), older), rival: with(rival, recorded("h1", "d1", "d1")),
+			problem: "is claimed by node default/rival",
+		},
+		{
+			name: "a daemon without a node", mine: node("n", devices("d1")), rival: node("elsewhere"), daemons: []api.Daemon{daemon},
+			problem: "is claimed by daemon other-osd-0 of cluster default/other",
+		},
+		{
+			name: "a disk that a daemon is to have parts of", mine: node("n", devices("d1")), daemons: divides("other"),
+			problem: "device d1 (d1) is claimed by daemon other-osd-0 of cluster default/other",
+		},
 		{name: "by its own cluster", mine: node("n", devices("d1")), daemons: divides("c")},
-		{name: "a partition of such a disk", mine: node("n", devices("p1")), daemons: divides("other"),
-			problem: "device p1 (p1) is claimed by daemon other-osd-0 of cluster default/other"},
+		{
+			name: "a partition of such a disk", mine: node("n", devices("p1")), daemons: divides("other"),
+			problem: "device p1 (p1) is claimed by daemon other-osd-0 of cluster default/other",
+		},
 		{name: "of a disk that a daemon has all of", mine: node("n", devices("p1")), daemons: []api.Daemon{daemon}, problem: "is claimed by daemon other-osd-0"},
 		{name: "that was accepted", mine: node("n", devices("p1"), recorded("h1", "p1", "p1")), daemons: divides("other")},
 		{name: "in its own cluster", mine: node("n", devices("p1")), daemons: divides("c")},

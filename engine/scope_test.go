@@ -18,11 +18,21 @@ func TestConditions_scope(t *testing.T) {
 		verdict         api.Verdict
 		accepted, ready string
 	}{
-		{"pool/p", refuse, "True", "Ready"}, {"pool/p", wait, "True", "Ready"}, {"nfsexport/e", refuse, "True", "Ready"},
-		{"client/c", wait, "True", "Ready"}, {"volume/v", refuse, "True", "Ready"}, {"pool/p", do, "True", "Ready"},
-		{"node/n", refuse, "True", "Refused"}, {"host/h", refuse, "True", "Refused"}, {"drivegroup/g", refuse, "True", "Refused"},
-		{"node/n", wait, "True", "Waiting"}, {"mons", refuse, "False", "Refused"}, {"config", refuse, "False", "Refused"},
-		{"pool/", refuse, "False", "Refused"}, {"pools", wait, "True", "Waiting"}, {"osd.1", wait, "True", "Waiting"},
+		{"pool/p", refuse, "True", "Ready"},
+		{"pool/p", wait, "True", "Ready"},
+		{"nfsexport/e", refuse, "True", "Ready"},
+		{"client/c", wait, "True", "Ready"},
+		{"volume/v", refuse, "True", "Ready"},
+		{"pool/p", do, "True", "Ready"},
+		{"node/n", refuse, "True", "Refused"},
+		{"host/h", refuse, "True", "Refused"},
+		{"drivegroup/g", refuse, "True", "Refused"},
+		{"node/n", wait, "True", "Waiting"},
+		{"mons", refuse, "False", "Refused"},
+		{"config", refuse, "False", "Refused"},
+		{"pool/", refuse, "False", "Refused"},
+		{"pools", wait, "True", "Waiting"},
+		{"osd.1", wait, "True", "Waiting"},
 	} {
 		p := &Plan{Status: api.StorageStatusStatus{Status: api.StorageOnline}}
 		p.Decide(tt.verdict, api.ReasonInvalidSpec, tt.object, "no")

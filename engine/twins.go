@@ -23,9 +23,11 @@ func awaitTwins(v *View, p *Plan) {
 	for i := range v.Hosts {
 		h := &v.Hosts[i]
 		if text, twins := h.Twins(); twins && used[h.Name] {
-			waits = append(waits, api.Decision{Object: "host/" + h.Name, Verdict: api.VerdictWait, Reason: api.ReasonTwoMachines,
+			waits = append(waits, api.Decision{
+				Object: "host/" + h.Name, Verdict: api.VerdictWait, Reason: api.ReasonTwoMachines,
 				Message: text + "; running daemons keep running, nothing new starts on either; stop the agent on the wrong " +
-					"machine ('systemctl disable --now holdfast')"})
+					"machine ('systemctl disable --now holdfast')",
+			})
 		}
 	}
 	p.Decisions = append(waits, p.Decisions...)

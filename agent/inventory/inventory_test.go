@@ -127,9 +127,11 @@ func TestDevices_ofAClaimedDevice(t *testing.T) {
 // Whatever is found on a device, or speaks against it: it is not available, and the reason is told.
 func TestDevice_withAnythingOnItIsNeverAvailable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := &block{name: "sdb", size: rapid.Int64Range(0, 1<<40).Draw(t, "size"), readOnly: rapid.Bool().Draw(t, "ro"),
+		b := &block{
+			name: "sdb", size: rapid.Int64Range(0, 1<<40).Draw(t, "size"), readOnly: rapid.Bool().Draw(t, "ro"),
 			holders: rapid.SliceOfN(rapid.SampledFrom([]string{"dm-0", "md0", "bcache0"}), 0, 2).Draw(t, "holders"),
-			wwn:     rapid.SampledFrom([]string{"", "5000c500a1b2c3d4"}).Draw(t, "wwn")}
+			wwn:     rapid.SampledFrom([]string{"", "5000c500a1b2c3d4"}).Draw(t, "wwn"),
+		}
 		f := findings{
 			values: rapid.MapOfN(rapid.SampledFrom([]string{"TYPE", "PTTYPE"}),
 				rapid.SampledFrom([]string{"ext4", "gpt", "ceph_bluestore", "something_new"}), 0, 2).Draw(t, "values"),
@@ -200,12 +202,18 @@ func TestParseBlkid(t *testing.T) {
 		want                 []string
 	}{
 		{name: "nothing", status: 2},
-		{name: "file system", out: "DEVNAME=/dev/sdb\nLABEL=my\\ data\nUUID=u\nTYPE=ext4\nUSAGE=filesystem\n",
-			want: []string{`has a file system: ext4 "my data" (uuid u)`}},
-		{name: "file system and partition table", out: "TYPE=xfs\nUSAGE=filesystem\nPTTYPE=dos\n",
-			want: []string{"has a file system: xfs", "has a partition table (dos)"}},
-		{name: "not readable", status: 2, complaint: "blkid: error: /dev/sdb: Operation not permitted",
-			want: []string{"cannot be probed: blkid: error: /dev/sdb: Operation not permitted"}},
+		{
+			name: "file system", out: "DEVNAME=/dev/sdb\nLABEL=my\\ data\nUUID=u\nTYPE=ext4\nUSAGE=filesystem\n",
+			want: []string{`has a file system: ext4 "my data" (uuid u)`},
+		},
+		{
+			name: "file system and partition table", out: "TYPE=xfs\nUSAGE=filesystem\nPTTYPE=dos\n",
+			want: []string{"has a file system: xfs", "has a partition table (dos)"},
+		},
+		{
+			name: "not readable", status: 2, complaint: "blkid: error: /dev/sdb: Operation not permitted",
+			want: []string{"cannot be probed: blkid: error: /dev/sdb: Operation not permitted"},
+		},
 		{name: "conflict", status: 8, want: []string{"has several signatures that contradict each other (see wipefs)"}},
 		{name: "other failure", status: 4, want: []string{"cannot be probed: blkid ended with exit status 4"}},
 	}

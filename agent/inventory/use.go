@@ -22,8 +22,10 @@ type use struct {
 }
 
 func readUse(root, mounts string, blocks []*block) (use, error) {
-	u := use{mounts: map[string][]string{}, swap: map[string]bool{}, root: map[string]bool{}, backing: map[string]string{},
-		byName: map[string]*block{}}
+	u := use{
+		mounts: map[string][]string{}, swap: map[string]bool{}, root: map[string]bool{}, backing: map[string]string{},
+		byName: map[string]*block{},
+	}
 	byNumber := map[string]*block{}
 	for _, b := range blocks {
 		u.byName[b.name], byNumber[b.number] = b, b

@@ -28,12 +28,16 @@ type Cause struct {
 // before, and a process that was killed by others did not write why.
 func Of(d *api.Daemon, reason string, at time.Time, log string) Cause {
 	if reason == "signal: killed" {
-		return Cause{api.ReasonKilled, "it was killed by a user, or by the kernel when memory ran out",
-			fill("look for 'Out of memory' in 'dmesg' on host {host}", d), ""}
+		return Cause{
+			api.ReasonKilled, "it was killed by a user, or by the kernel when memory ran out",
+			fill("look for 'Out of memory' in 'dmesg' on host {host}", d), "",
+		}
 	}
 	if reason == runtime.OutOfMemory {
-		return Cause{api.ReasonKilled, "the kernel killed it because memory ran out",
-			fill("give it more memory, or move other programs from host {host}", d), ""}
+		return Cause{
+			api.ReasonKilled, "the kernel killed it because memory ran out",
+			fill("give it more memory, or move other programs from host {host}", d), "",
+		}
 	}
 	if strings.HasPrefix(reason, runtime.NotStarted) {
 		return ofStart(d, reason)

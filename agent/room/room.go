@@ -27,8 +27,10 @@ func Condition(dir string) (c metav1.Condition, ok bool) {
 
 // judge needs no file system. Its messages have no number that changes by itself: each change is written.
 func judge(dir string, s *unix.Statfs_t) metav1.Condition {
-	c := metav1.Condition{Type: api.HostDirectoryWritable, Status: metav1.ConditionFalse,
-		Reason: string(api.ReasonDiskFull)}
+	c := metav1.Condition{
+		Type: api.HostDirectoryWritable, Status: metav1.ConditionFalse,
+		Reason: string(api.ReasonDiskFull),
+	}
 	switch {
 	case s.Flags&unix.ST_RDONLY != 0:
 		c.Reason, c.Message = string(api.ReasonReadOnly), fmt.Sprintf("the file system of %s is read-only", dir)

@@ -151,7 +151,8 @@ func backDate(ctx context.Context, client typed.CustomResourceDefinitionInterfac
 }
 
 func installDefinition(ctx context.Context, client typed.CustomResourceDefinitionInterface,
-	want *extensionsv1.CustomResourceDefinition, version string) error {
+	want *extensionsv1.CustomResourceDefinition, version string,
+) error {
 	text, err := json.Marshal(want.Spec)
 	if err != nil {
 		return err
@@ -186,7 +187,8 @@ func mark(d *extensionsv1.CustomResourceDefinition, id, version string) {
 // waitEstablished asks for one definition after the other: all of them together are a megabyte, and
 // more in a cluster that has those of others.
 func waitEstablished(ctx context.Context, client typed.CustomResourceDefinitionInterface,
-	wanted []*extensionsv1.CustomResourceDefinition) error {
+	wanted []*extensionsv1.CustomResourceDefinition,
+) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for _, definition := range wanted {

@@ -36,8 +36,10 @@ func (a *archive) add(name, text string) error {
 	if len(text) > most {
 		text = text[:most] + "\n[cut off here]\n"
 	}
-	header := &tar.Header{Name: path.Join(a.dir, name), Mode: 0o600, Size: int64(len(text)), ModTime: a.now,
-		Format: tar.FormatPAX}
+	header := &tar.Header{
+		Name: path.Join(a.dir, name), Mode: 0o600, Size: int64(len(text)), ModTime: a.now,
+		Format: tar.FormatPAX,
+	}
 	if err := a.tar.WriteHeader(header); err != nil {
 		return err
 	}

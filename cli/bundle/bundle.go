@@ -123,7 +123,8 @@ func (c *collection) lacks(part string, err error) {
 // part collects one part within a deadline, also from what does not keep it. What was there of a part that failed is
 // kept.
 func (c *collection) part(ctx context.Context, name string, within time.Duration,
-	get func(context.Context) (string, error)) error {
+	get func(context.Context) (string, error),
+) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -93,7 +93,8 @@ func unanswered(ctx context.Context, err error) bool {
 
 // list reads the objects of a kind, of all namespaces where none is named.
 func list(ctx context.Context, c client.Client, kind schema.GroupVersionKind,
-	namespace string) ([]unstructured.Unstructured, error) {
+	namespace string,
+) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	next := ""
 	for {

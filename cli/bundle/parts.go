@@ -83,7 +83,8 @@ func (c *collection) logs(ctx context.Context) {
 	for _, f := range files {
 		name := path.Join("logs", f.Process, path.Base(f.Path))
 		_ = c.part(ctx, name, partTimeout, func(context.Context) (string,
-			error) {
+			error,
+		) {
 			return logfile.Tail(f.Path, logEnd), nil
 		})
 	}

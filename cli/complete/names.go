@@ -21,13 +21,26 @@ type source struct {
 
 // kinds are Holdfast's kinds by what commands call them, and as 'why' does where that is another word.
 var kinds = []struct{ resource, kind, short string }{
-	{"actions", "Action", "action"}, {"clients", "Client", "client"}, {"clusterevents", "ClusterEvent", ""},
-	{"daemons", "Daemon", "daemon"}, {"drivegroups", "DriveGroup", "drivegroup"}, {"filesystems", "Filesystem",
-		"filesystem"},
-	{"hosts", "Host", "host"}, {"nfsexports", "NFSExport", "nfsexport"}, {"objectstores", "ObjectStore", "objectstore"},
-	{"objectstoreusers", "ObjectStoreUser", "objectstoreuser"}, {"plans", "Plan", ""}, {"pools", "Pool", "pool"},
-	{"rbdmirrors", "RBDMirror", "rbdmirror"}, {"storageclusters", "StorageCluster", "cluster"},
-	{"storagenodes", "StorageNode", "node"}, {"storagestatuses", "StorageStatus", ""}, {"volumes", "Volume", "volume"},
+	{"actions", "Action", "action"},
+	{"clients", "Client", "client"},
+	{"clusterevents", "ClusterEvent", ""},
+	{"daemons", "Daemon", "daemon"},
+	{"drivegroups", "DriveGroup", "drivegroup"},
+	{
+		"filesystems", "Filesystem",
+		"filesystem",
+	},
+	{"hosts", "Host", "host"},
+	{"nfsexports", "NFSExport", "nfsexport"},
+	{"objectstores", "ObjectStore", "objectstore"},
+	{"objectstoreusers", "ObjectStoreUser", "objectstoreuser"},
+	{"plans", "Plan", ""},
+	{"pools", "Pool", "pool"},
+	{"rbdmirrors", "RBDMirror", "rbdmirror"},
+	{"storageclusters", "StorageCluster", "cluster"},
+	{"storagenodes", "StorageNode", "node"},
+	{"storagestatuses", "StorageStatus", ""},
+	{"volumes", "Volume", "volume"},
 }
 
 // kindOf is the kind that a word means: a resource, one of it, or the kind itself. It is empty for others.

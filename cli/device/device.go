@@ -116,8 +116,10 @@ knows the enclosure (/sys/class/enclosure). DEVICE is an id, WWN, serial number 
 			if err != nil {
 				return err
 			}
-			parameters := map[string]api.ActionParameter{hostaction.ParamLight: hostaction.Ident,
-				hostaction.ParamState: state}
+			parameters := map[string]api.ActionParameter{
+				hostaction.ParamLight: hostaction.Ident,
+				hostaction.ParamState: state,
+			}
 			if fault {
 				parameters[hostaction.ParamLight] = hostaction.Fault
 			}

@@ -26,21 +26,31 @@ func fleet() []client.Object {
 		return h
 	}
 	h1 := host("h1",
-		api.Device{ID: "wwn-1", Path: "/dev/sda", Kind: api.DeviceDisk, Media: api.MediaRotational,
-			Reasons: []string{"has partitions"}, MountPoints: []string{"/"}},
-		api.Device{ID: "wwn-2", Path: "/dev/sdb", Kind: api.DeviceDisk, Media: api.MediaSolidState,
-			Reasons: []string{"has an OSD"}},
-		api.Device{ID: "part-3", Path: "/dev/sdc1", Kind: api.DevicePartition, Parent: "wwn-3",
-			Reasons: []string{"has an OSD"}},
+		api.Device{
+			ID: "wwn-1", Path: "/dev/sda", Kind: api.DeviceDisk, Media: api.MediaRotational,
+			Reasons: []string{"has partitions"}, MountPoints: []string{"/"},
+		},
+		api.Device{
+			ID: "wwn-2", Path: "/dev/sdb", Kind: api.DeviceDisk, Media: api.MediaSolidState,
+			Reasons: []string{"has an OSD"},
+		},
+		api.Device{
+			ID: "part-3", Path: "/dev/sdc1", Kind: api.DevicePartition, Parent: "wwn-3",
+			Reasons: []string{"has an OSD"},
+		},
 		api.Device{ID: "wwn-3", Path: "/dev/sdc", Kind: api.DeviceDisk, Reasons: []string{"has partitions"}},
 		api.Device{ID: "wwn-4", Path: "/dev/sdd", Kind: api.DeviceDisk, Availability: api.DeviceAvailable},
 		api.Device{ID: "wwn-5", Path: "/dev/sde", Kind: api.DeviceDisk, Availability: api.DeviceAvailable},
 	)
 	h2 := host("h2",
-		api.Device{ID: "wwn-6", Path: "/dev/sda", Kind: api.DeviceDisk,
-			Ceph: &api.DeviceCeph{OSDID: &number, FSID: "f"}},
-		api.Device{ID: "unstable-sdb", Path: "/dev/sdb", Kind: api.DeviceDisk,
-			Filesystem: &api.DeviceFilesystem{Type: "xfs"}},
+		api.Device{
+			ID: "wwn-6", Path: "/dev/sda", Kind: api.DeviceDisk,
+			Ceph: &api.DeviceCeph{OSDID: &number, FSID: "f"},
+		},
+		api.Device{
+			ID: "unstable-sdb", Path: "/dev/sdb", Kind: api.DeviceDisk,
+			Filesystem: &api.DeviceFilesystem{Type: "xfs"},
+		},
 	)
 	h2.Status.Conditions = nil
 	daemon := func(id string, device api.DaemonDevice) *api.Daemon {
@@ -51,12 +61,17 @@ func fleet() []client.Object {
 	node := &api.StorageNode{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "n1"}}
 	node.Spec.Devices = []string{"/dev/sdb", "S4"}
 	node.Status.Host = "h1"
-	node.Status.Devices = []api.ClaimedDevice{{Name: "/dev/sdb", ID: "wwn-2"}, {Name: "S4", ID: "wwn-4"},
-		{Name: "excluded", ID: "wwn-5"}}
+	node.Status.Devices = []api.ClaimedDevice{
+		{Name: "/dev/sdb", ID: "wwn-2"},
+		{Name: "S4", ID: "wwn-4"},
+		{Name: "excluded", ID: "wwn-5"},
+	}
 	group := &api.DriveGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "g"}}
 	group.Status.Devices = []api.GroupDevice{{Host: "h1", ID: "part-3", DB: &api.DeviceSlot{ID: "wwn-3"}}}
-	return []client.Object{h1, h2, node, group, daemon("2", api.DaemonDevice{ID: "wwn-2"}),
-		daemon("3", api.DaemonDevice{ID: "part-3"})}
+	return []client.Object{
+		h1, h2, node, group, daemon("2", api.DaemonDevice{ID: "wwn-2"}),
+		daemon("3", api.DaemonDevice{ID: "part-3"}),
+	}
 }
 
 // home is a fleet, and what was done to it.

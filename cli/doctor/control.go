@@ -34,13 +34,17 @@ func checkQuorum(f *Facts) []Finding {
 		switch {
 		case told[s.Name], slices.Contains(f.Quorum.Standbys, s.Name):
 		case s.Err != nil:
-			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is not ready: %v", s.Name, s.Address, s.Err),
-				Remedy: s.orWait(startAgain(f, s.Name))})
+			found = append(found, Finding{
+				Level: Warn, Message: fmt.Sprintf("the server %s (%s) is not ready: %v", s.Name, s.Address, s.Err),
+				Remedy: s.orWait(startAgain(f, s.Name)),
+			})
 		case s.Took > slow:
-			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the server %s (%s) is ready and slow: its "+
-				"answer took %s", s.Name, s.Address, roughly(s.Took)),
+			found = append(found, Finding{
+				Level: Warn, Message: fmt.Sprintf("the server %s (%s) is ready and slow: its "+
+					"answer took %s", s.Name, s.Address, roughly(s.Took)),
 				Remedy: "check the load and the disk of its machine ('top' and 'iostat -x 1' there), and the network to it; do " +
-					"not remove it"})
+					"not remove it",
+			})
 		}
 	}
 	resting := restingMembers(f)
@@ -49,8 +53,10 @@ func checkQuorum(f *Facts) []Finding {
 		if len(resting) > 0 {
 			text += "; in maintenance: " + words.Few(resting)
 		}
-		found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("one more failed member of etcd stops the control plane (%s)", text),
-			Remedy: "bring back the others, or join one more server ('holdfast token create --role server')"})
+		found = append(found, Finding{
+			Level: Warn, Message: fmt.Sprintf("one more failed member of etcd stops the control plane (%s)", text),
+			Remedy: "bring back the others, or join one more server ('holdfast token create --role server')",
+		})
 	}
 	return orOK(found, "%s", counted(len(f.Servers), "no server is known", "the only server is ready", "all %d servers are ready"))
 }
@@ -96,8 +102,10 @@ func badMembers(f *Facts) (found []Finding, told map[string]bool) {
 	for _, m := range f.Quorum.Members {
 		if m.Voter && m.Problem != "" {
 			told[m.Name] = true
-			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("the member of etcd on the server %s: %s", m.Name, m.Problem),
-				Remedy: startAgain(f, m.Name)})
+			found = append(found, Finding{
+				Level: Warn, Message: fmt.Sprintf("the member of etcd on the server %s: %s", m.Name, m.Problem),
+				Remedy: startAgain(f, m.Name),
+			})
 		}
 	}
 	return found, told
@@ -124,8 +132,10 @@ func checkClocks(f *Facts) []Finding {
 	var found []Finding
 	for _, s := range f.Servers {
 		if s.Known && s.Skew.Abs() > maxSkew {
-			found = append(found, Finding{Level: Fail, Message: fmt.Sprintf("the clocks of server %s and of this machine are %s apart", s.Name, s.Skew.Abs().Round(time.Second)),
-				Remedy: remedy})
+			found = append(found, Finding{
+				Level: Fail, Message: fmt.Sprintf("the clocks of server %s and of this machine are %s apart", s.Name, s.Skew.Abs().Round(time.Second)),
+				Remedy: remedy,
+			})
 		}
 	}
 	for i := range f.Hosts {
@@ -148,8 +158,10 @@ func checkTokens(f *Facts) []Finding {
 		}
 		open++
 		if t.Role == "server" {
-			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("a join token for servers, which gives all rights, is valid until %s", t.Expires.UTC().Format(time.RFC3339)),
-				Remedy: "if no server is about to join, delete it: holdfast -n holdfast-system delete secret " + t.Name})
+			found = append(found, Finding{
+				Level: Warn, Message: fmt.Sprintf("a join token for servers, which gives all rights, is valid until %s", t.Expires.UTC().Format(time.RFC3339)),
+				Remedy: "if no server is about to join, delete it: holdfast -n holdfast-system delete secret " + t.Name,
+			})
 		}
 	}
 	return orOK(found, "%d tokens are valid, none of them for a server", open)

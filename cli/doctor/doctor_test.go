@@ -148,8 +148,10 @@ func TestExamine(t *testing.T) {
 			f.Local.Exposed = []string{"/d/pki/ca.key (mode 0644)", "/d/pki (mode 0755)"}
 		}, Fail, "keys", "/d/pki/ca.key (mode 0644), and 1 more"},
 		{"stray process", func(f *Facts) { f.Local.Processes["default.a-mon-b"] = 99 }, Fail, "strays", "process 99 is the daemon default.a-mon-b"},
-		{"two machines, said by the leader", func(f *Facts) { f.Hosts[1].Status.Conditions = append(f.Hosts[1].Status.Conditions, twoMachines("h2")) },
-			Fail, "machines", "two machines run as host h2: 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)"},
+		{
+			"two machines, said by the leader", func(f *Facts) { f.Hosts[1].Status.Conditions = append(f.Hosts[1].Status.Conditions, twoMachines("h2")) },
+			Fail, "machines", "two machines run as host h2: 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)",
+		},
 		{"leftover", func(f *Facts) { f.Local.Records = append(f.Local.Records, "default.old") }, Warn, "strays", "default.old"},
 		{"damaged files of etcd", func(f *Facts) {
 			f.Local.Damage = &damaged.Note{Time: now, File: "member/snap/db", Problem: "cut off"}
@@ -181,8 +183,10 @@ func TestExamine(t *testing.T) {
 }
 
 func twoMachines(host string) metav1.Condition {
-	return metav1.Condition{Type: api.HostSingleMachine, Status: metav1.ConditionFalse, Reason: "TwoMachines",
-		Message: "two machines run as host " + host + ": 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)"}
+	return metav1.Condition{
+		Type: api.HostSingleMachine, Status: metav1.ConditionFalse, Reason: "TwoMachines",
+		Message: "two machines run as host " + host + ": 10.0.0.4 (boot id b1) and 10.0.0.9 (boot id b2)",
+	}
 }
 
 // TestExamine_twins: on each of two machines that run as one host, with or without the API, it is said, and nothing is offered for tidying up.
@@ -305,8 +309,12 @@ func TestExamine_unreachableServer(t *testing.T) {
 		says, not []string
 	}{
 		{"one of four is ready", []Server{own, works, stopped, standby}, []string{"1 of 4 are", "the control plane works", "Only the server of this machine"}, []string{"restore", network}},
-		{"all others are down", []Server{own, stopped, standby}, []string{"0 of 3 are", "the server at 10.0.0.3:7440 is not ready: connection refused", "systemctl start holdfast", restore},
-			[]string{network, "the control plane works"}},
+		{
+			"all others are down",
+			[]Server{own, stopped, standby},
+			[]string{"0 of 3 are", "the server at 10.0.0.3:7440 is not ready: connection refused", "systemctl start holdfast", restore},
+			[]string{network, "the control plane works"},
+		},
 		{"no other can be dialled", []Server{own, gone}, []string{network, restore}, []string{"the control plane works"}},
 		{"one of the others can be dialled", []Server{own, gone, stopped}, []string{restore}, []string{network}},
 		{"it is the only one", []Server{own}, []string{restore}, []string{network}},

@@ -102,8 +102,10 @@ func (s *Source) lookAsHost(ctx context.Context, f *Facts) {
 // ownCertificate is the one that these questions are asked with.
 func (s *Source) ownCertificate(f *Facts) {
 	if certs, err := pki.ParseBundle(s.Config.CertData); err == nil {
-		f.Local.Certificates = append(f.Local.Certificates, Certificate{ownCertificate, certs[0].NotBefore,
-			certs[0].NotAfter, false})
+		f.Local.Certificates = append(f.Local.Certificates, Certificate{
+			ownCertificate, certs[0].NotBefore,
+			certs[0].NotAfter, false,
+		})
 	}
 }
 

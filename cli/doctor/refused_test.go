@@ -38,23 +38,40 @@ func TestServers(t *testing.T) {
 		gone    bool
 	}{
 		"it is well": {Server{Reached: true, Took: time.Second}, "", OK, "", false},
-		"it is slow": {Server{Reached: true, Took: 12 * time.Second}, "", Warn,
-			"ready and slow", false},
-		"it hangs": {Server{Reached: true, Err: late}, "", Warn,
-			"systemctl restart holdfast", false},
-		"it does not run": {Server{Reached: true, Err: errors.New("refused")}, "", Warn,
-			"systemctl start holdfast", false},
+		"it is slow": {
+			Server{Reached: true, Took: 12 * time.Second},
+			"", Warn,
+			"ready and slow", false,
+		},
+		"it hangs": {
+			Server{Reached: true, Err: late},
+			"", Warn,
+			"systemctl restart holdfast", false,
+		},
+		"it does not run": {
+			Server{Reached: true, Err: errors.New("refused")},
+			"", Warn,
+			"systemctl start holdfast", false,
+		},
 		"its machine is off":                {Server{Err: errors.New("no route")}, "", Warn, "switch its machine on", true},
 		"its member is bad and it is ready": {Server{Reached: true}, "does not answer", Warn, "its server is ready", false},
-		"its member is bad and it is stopped": {Server{Reached: true, Err: errors.New("refused")}, "does not answer",
-			Warn, "start it", false},
-		"its member is bad and it is off": {Server{Err: errors.New("no route")}, "does not answer", Warn,
-			"switch its machine on", true},
+		"its member is bad and it is stopped": {
+			Server{Reached: true, Err: errors.New("refused")},
+			"does not answer",
+			Warn, "start it", false,
+		},
+		"its member is bad and it is off": {
+			Server{Err: errors.New("no route")},
+			"does not answer", Warn,
+			"switch its machine on", true,
+		},
 	} {
 		tt.server.Name, tt.server.Address = "s2", "10.0.0.2:7440"
 		f := &Facts{Servers: []Server{{Name: "s1"}, tt.server, {Name: "s3"}}, Quorum: &quorumview.Status{
-			Spare: 1, Members: []quorumview.Member{{Name: "s1", Voter: true}, {Name: "s2", Voter: true,
-				Problem: tt.problem}, {Name: "s3", Voter: true}},
+			Spare: 1, Members: []quorumview.Member{{Name: "s1", Voter: true}, {
+				Name: "s2", Voter: true,
+				Problem: tt.problem,
+			}, {Name: "s3", Voter: true}},
 		}}
 		got := worst(checkQuorum(f))
 		text := got.Message + " " + got.Remedy
@@ -90,9 +107,13 @@ func TestAPI_refused(t *testing.T) {
 			Facts{Unreachable: apierrors.NewUnauthorized("Unauthorized")}, "'holdfast ca rotate'", "holdfast kubeconfig create",
 		},
 		"the certificate of the host has ended": {
-			Facts{AsHost: true, Role: "agent", Unreachable: errors.New("no kubeconfig"), Servers: []Server{{Refuses: true,
-				Err: errRefused}},
-				Local: ended("/var/lib/holdfast/host/host.crt")},
+			Facts{
+				AsHost: true, Role: "agent", Unreachable: errors.New("no kubeconfig"), Servers: []Server{{
+					Refuses: true,
+					Err:     errRefused,
+				}},
+				Local: ended("/var/lib/holdfast/host/host.crt"),
+			},
 			"the certificate of this host, which ended at", "holdfast agent --join TOKEN",
 		},
 	} {

@@ -32,10 +32,12 @@ func checkAgents(f *Facts) []Finding {
 		if h.ModeOf() != api.HostActive {
 			level, what = Warn, fmt.Sprintf(" (its mode is %s)", h.ModeOf())
 		}
-		found = append(found, Finding{Level: level,
+		found = append(found, Finding{
+			Level: level,
 			Message: fmt.Sprintf("the agent of host %s%s has been disconnected since %s%s", h.Name, what,
 				c.LastTransitionTime.UTC().Format(time.RFC3339), absent(f, h, c)),
-			Remedy: absence.Next(h)})
+			Remedy: absence.Next(h),
+		})
 	}
 	return orOK(found, "%s", counted(len(f.Hosts), "there are no hosts", "the agent of the only host is connected", "the agents of all %d hosts are connected"))
 }
@@ -71,8 +73,10 @@ func checkVersions(f *Facts) []Finding {
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
 		if v := h.Status.AgentVersion; v != "" && v != f.Version {
-			found = append(found, Finding{Level: Warn, Message: fmt.Sprintf("host %s runs holdfast %s, this is %s", h.Name, v, f.Version),
-				Remedy: "install the same version there and restart holdfast; storage daemons are not touched"})
+			found = append(found, Finding{
+				Level: Warn, Message: fmt.Sprintf("host %s runs holdfast %s, this is %s", h.Name, v, f.Version),
+				Remedy: "install the same version there and restart holdfast; storage daemons are not touched",
+			})
 		}
 	}
 	return orOK(found, "all hosts run holdfast %s", f.Version)
@@ -95,16 +99,20 @@ func cluster(f *Facts, c *api.StorageCluster) *Finding {
 		return &Finding{Level: Fail, Message: fmt.Sprintf("the cluster %s is OFFLINE: %s", name, s.Status.Message), Remedy: remedy}
 	}
 	if a := condition(c.Status.Conditions, api.ClusterAccepted); a != nil && a.Status == metav1.ConditionFalse {
-		return &Finding{Level: Fail, Message: fmt.Sprintf("the spec of cluster %s cannot be carried out: %s", name, a.Message),
-			Remedy: "change its spec: " + remedy}
+		return &Finding{
+			Level: Fail, Message: fmt.Sprintf("the spec of cluster %s cannot be carried out: %s", name, a.Message),
+			Remedy: "change its spec: " + remedy,
+		}
 	}
 	r := condition(c.Status.Conditions, api.ClusterReady)
 	switch host := refusedHost(c); {
 	case r == nil:
 		return &Finding{Level: Warn, Message: fmt.Sprintf("the cluster %s has not been observed yet", name), Remedy: "check that a server leads: " + remedy}
 	case r.Status != metav1.ConditionTrue && host != "":
-		return &Finding{Level: Warn, Message: fmt.Sprintf("the mode of a host of cluster %s is refused: %s", name, r.Message),
-			Remedy: fmt.Sprintf("run 'holdfast why %s' for the next step", host)}
+		return &Finding{
+			Level: Warn, Message: fmt.Sprintf("the mode of a host of cluster %s is refused: %s", name, r.Message),
+			Remedy: fmt.Sprintf("run 'holdfast why %s' for the next step", host),
+		}
 	case r.Status != metav1.ConditionTrue:
 		return &Finding{Level: Warn, Message: fmt.Sprintf("the cluster %s is not ready: %s", name, r.Message), Remedy: remedy}
 	}
@@ -155,8 +163,10 @@ func resource(r api.Resource) *Finding {
 	default:
 		return nil
 	}
-	return &Finding{Level: level, Message: fmt.Sprintf("%s in namespace %s %s", object, r.GetNamespace(), state),
-		Remedy: fmt.Sprintf("run 'holdfast why %s -n %s' for the next step", object, r.GetNamespace())}
+	return &Finding{
+		Level: level, Message: fmt.Sprintf("%s in namespace %s %s", object, r.GetNamespace(), state),
+		Remedy: fmt.Sprintf("run 'holdfast why %s -n %s' for the next step", object, r.GetNamespace()),
+	}
 }
 
 func status(f *Facts, c *api.StorageCluster) *api.StorageStatus {

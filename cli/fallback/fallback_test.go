@@ -28,8 +28,12 @@ func TestFallback(t *testing.T) {
 		reaches, says    string
 	}{
 		{"it runs", other, other, []string{gone}, other, ""},
-		{"it is down", gone, gone, []string{gone, other}, other,
-			"cannot reach the server of this machine (" + gone + "): using another server (" + other},
+		{
+			"it is down", gone, gone,
+			[]string{gone, other},
+			other,
+			"cannot reach the server of this machine (" + gone + "): using another server (" + other,
+		},
 		{"all are down", gone, gone, []string{gone}, "", ""},
 		{"another one that is named is down", other, gone, []string{other}, "", ""},
 	} {

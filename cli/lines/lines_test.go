@@ -45,9 +45,15 @@ func TestLine(t *testing.T) {
 		kind, name, field string
 		want              int
 	}{
-		{"A", "x", "spec.x", 7}, {"A", "x", "spec.nosuch", 7}, {"A", "x", "nosuch", 0}, {"A", "x", "", 0},
-		{"B", "x", "spec.devices[1]", 18}, {"B", "x", "spec.ceph.mon.count", 19},
-		{"B", "x", "metadata.labels[example.com/a.b]", 14}, {"B", "x", "status", 0}, {"D", "y", "spec.long[1]", 28},
+		{"A", "x", "spec.x", 7},
+		{"A", "x", "spec.nosuch", 7},
+		{"A", "x", "nosuch", 0},
+		{"A", "x", "", 0},
+		{"B", "x", "spec.devices[1]", 18},
+		{"B", "x", "spec.ceph.mon.count", 19},
+		{"B", "x", "metadata.labels[example.com/a.b]", 14},
+		{"B", "x", "status", 0},
+		{"D", "y", "spec.long[1]", 28},
 		{"D", "z", "kind", 0},
 	} {
 		p := Place{Data: []byte(file), Kind: c.kind, Namespace: "default", Name: c.name}

@@ -130,8 +130,10 @@ func (refused) ExitCode() int { return 3 }
 func TestPrint(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "default.ceph-osd-3", text)
-	d := &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-3"},
-		Spec: api.DaemonSpec{Host: "h1"}}
+	d := &api.Daemon{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ceph-osd-3"},
+		Spec:       api.DaemonSpec{Host: "h1"},
+	}
 	down := errors.New("connection refused")
 	for name, c := range map[string]struct {
 		arg   string
@@ -144,10 +146,19 @@ func TestPrint(t *testing.T) {
 		"here":                      {"daemon/osd.3", d, nil, options{tail: -1}, "glusterd", ""},
 		"the API is away":           {"osd.3", nil, down, options{tail: -1}, "glusterd", ""},
 		"by the name of the Daemon": {"ceph-osd-3", nil, down, options{tail: -1}, "glusterd", ""},
-		"the API is away, elsewhere": {"osd.4", nil, down, options{tail: -1}, "",
-			"connection refused; and this host has no log"},
-		"no such daemon": {"osd.3", nil, refused{errors.New("daemon osd.9 does not exist")}, options{tail: -1}, "",
-			"does not exist"},
+		"the API is away, elsewhere": {
+			"osd.4", nil, down,
+			options{tail: -1},
+			"",
+			"connection refused; and this host has no log",
+		},
+		"no such daemon": {
+			"osd.3", nil,
+			refused{errors.New("daemon osd.9 does not exist")},
+			options{tail: -1},
+			"",
+			"does not exist",
+		},
 		"fewer than no lines": {"osd.3", d, nil, options{tail: -2}, "", "--tail must be"},
 		"of the future":       {"osd.3", d, nil, options{tail: -1, since: -time.Second}, "", "--since"},
 	} {

@@ -30,7 +30,6 @@ func (w *World) daemon(d *api.Daemon) Answer {
 			if d.DeletionTimestamp != nil {
 				return answered(join(name+" is being removed, which needs its agent", a.Text),
 					fmt.Sprintf("switch the machine on; if it is gone for good, run 'holdfast host remove %s --gone'.", h.Name)).because(a.Reason)
-
 			}
 			return answered(join(fmt.Sprintf("%s was last reported %s", name, state(d)), a.Text), a.Next).because(a.Reason)
 		}

@@ -34,7 +34,6 @@ func (w *World) host(h *api.Host) Answer {
 			"decide which machine is the right one, and run 'systemctl disable --now holdfast' on the other. The right one "+
 				"continues by itself. "+
 				"If you cannot reach the other, switch it off or disconnect it.").because(api.ReasonTwoMachines)
-
 	}
 	if c := silent(h); c != nil {
 		return w.absent(h, c)

@@ -325,8 +325,10 @@ func TestExplain_ended(t *testing.T) {
 			Reason: "exit code 1", Cause: api.ReasonPortInUse, Message: "port 6800 is taken by nginx (process 7)",
 			Next: "stop nginx",
 		}, "exit code 1: port 6800 is taken by nginx (process 7).", "stop nginx."},
-		{api.DaemonExit{Reason: "exit code 7", Message: "the sky is green"},
-			`exit code 7; it wrote last: "the sky is green".`, "read the end of its log"},
+		{
+			api.DaemonExit{Reason: "exit code 7", Message: "the sky is green"},
+			`exit code 7; it wrote last: "the sky is green".`, "read the end of its log",
+		},
 	} {
 		d.Status.LastExit = &tt.exit
 		a := w.daemon(d)

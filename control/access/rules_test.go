@@ -25,7 +25,8 @@ var served = []*metav1.APIResourceList{
 		{Name: "leases", Namespaced: true, Verbs: allVerbs},
 	}},
 	{GroupVersion: "holdfast.io/v1alpha1", APIResources: []metav1.APIResource{
-		{Name: "hosts", Verbs: allVerbs}, {Name: "hosts/status", Verbs: metav1.Verbs{"get", "patch", "update"}},
+		{Name: "hosts", Verbs: allVerbs},
+		{Name: "hosts/status", Verbs: metav1.Verbs{"get", "patch", "update"}},
 		{Name: "daemons", Namespaced: true, Verbs: allVerbs},
 		{Name: "daemons/status", Namespaced: true, Verbs: metav1.Verbs{"get", "patch", "update"}},
 	}},
@@ -98,8 +99,11 @@ func TestRules_paths(t *testing.T) {
 			}
 		}
 		for _, asked := range []struct{ verb, path, listed string }{
-			{"get", "/apis/holdfast.io", "/apis/*"}, {"get", "/healthz", "/healthz"}, {"get", "/healthz/etcd", "/healthz/*"},
-			{"get", "/metrics", "/metrics"}, {"get", "/debug/pprof/heap", "/debug/*"},
+			{"get", "/apis/holdfast.io", "/apis/*"},
+			{"get", "/healthz", "/healthz"},
+			{"get", "/healthz/etcd", "/healthz/*"},
+			{"get", "/metrics", "/metrics"},
+			{"get", "/debug/pprof/heap", "/debug/*"},
 			{"post", "/holdfast/v1/renew", "/holdfast/v1/renew"},
 		} {
 			request := authorizer.AttributesRecord{User: u, Verb: asked.verb, Path: asked.path}

@@ -50,8 +50,15 @@ func TestNeeds(t *testing.T) {
 		want            bool
 		asked           int64
 	}{
-		{"ns", "one", true, 1}, {"ns", "two", true, 0}, {"other", "three", true, 0}, {"ns", "one", true, 0},
-		{"ns", "three", false, 4}, {"ns", "new", false, 4}, {"ns", "user", true, 3}, {"ns", "old", false, 4}, {"other", "user", false, 4},
+		{"ns", "one", true, 1},
+		{"ns", "two", true, 0},
+		{"other", "three", true, 0},
+		{"ns", "one", true, 0},
+		{"ns", "three", false, 4},
+		{"ns", "new", false, 4},
+		{"ns", "user", true, 3},
+		{"ns", "old", false, 4},
+		{"other", "user", false, 4},
 	} {
 		before := asked.Load()
 		got, err := s.Needs(t.Context(), "h1", tt.namespace, tt.name)

@@ -23,7 +23,9 @@ func newCore(options generic.RESTOptionsGetter) (*core, error) {
 		store **store
 		kind  *kind
 	}{
-		{&c.namespaces, &namespaceKind}, {&c.secrets, &secretKind}, {&c.configMaps, &configMapKind},
+		{&c.namespaces, &namespaceKind},
+		{&c.secrets, &secretKind},
+		{&c.configMaps, &configMapKind},
 		{&c.leases, &leaseKind},
 	} {
 		var err error

@@ -38,9 +38,13 @@ func (m *member) Quorum(context.Context) error {
 
 func (*member) Members() []etcd.Info {
 	return []etcd.Info{
-		{Name: "s1", PeerURL: "https://10.0.0.1:7441", Voter: true}, {Name: "s2", PeerURL: "https://10.0.0.2:7441",
-			Voter: true},
-		{Name: "s3", PeerURL: "https://10.0.0.3:7441", Voter: true}, {Name: "learner", PeerURL: "https://10.0.0.4:7441"},
+		{Name: "s1", PeerURL: "https://10.0.0.1:7441", Voter: true},
+		{
+			Name: "s2", PeerURL: "https://10.0.0.2:7441",
+			Voter: true,
+		},
+		{Name: "s3", PeerURL: "https://10.0.0.3:7441", Voter: true},
+		{Name: "learner", PeerURL: "https://10.0.0.4:7441"},
 	}
 }
 
@@ -75,8 +79,10 @@ func TestWatcher(t *testing.T) {
 		}
 		wait(5 * time.Second)
 		got := w.asks(t, admin, path)
-		for _, want := range []string{"QuorumLost: no quorum: 2 of 3 servers", "s2 (10.0.0.2), s3 (10.0.0.3)",
-			"systemctl start holdfast"} {
+		for _, want := range []string{
+			"QuorumLost: no quorum: 2 of 3 servers", "s2 (10.0.0.2), s3 (10.0.0.3)",
+			"systemctl start holdfast",
+		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("users read %q, without %q", got, want)
 			}

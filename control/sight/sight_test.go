@@ -87,8 +87,10 @@ func authority(t *testing.T, now time.Time) *pki.Authority {
 // with is a request with the certificate of a host that is valid for an hour.
 func with(t *testing.T, a *pki.Authority, host string, from time.Time, address string) *http.Request {
 	t.Helper()
-	pair, err := a.Signing(time.Hour).NewPair(pki.Leaf{User: access.HostUser(host),
-		Groups: []string{access.GroupHosts}}, from)
+	pair, err := a.Signing(time.Hour).NewPair(pki.Leaf{
+		User:   access.HostUser(host),
+		Groups: []string{access.GroupHosts},
+	}, from)
 	if err != nil {
 		t.Fatal(err)
 	}

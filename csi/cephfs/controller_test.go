@@ -47,16 +47,26 @@ func TestCreate(t *testing.T) {
 		{name: "no size", request: request("a", 0), bytes: backend.DefaultSize},
 		{name: "one byte", request: request("a", 1), bytes: unit},
 		{name: "rounded up", request: request("a", gib+1), bytes: gib + unit},
-		{name: "no size fits", request: backend.Request{Name: "a", Bytes: 1, Limit: mib}, code: codes.OutOfRange,
-			says: []string{"4.0 MiB", "1.0 MiB"}},
-		{name: "larger than the pool", request: request("a", 20*gib), code: codes.ResourceExhausted,
-			says: []string{"20.0 GiB", "10.0 GiB", "home.data", "overcommit"}},
+		{
+			name: "no size fits", request: backend.Request{Name: "a", Bytes: 1, Limit: mib}, code: codes.OutOfRange,
+			says: []string{"4.0 MiB", "1.0 MiB"},
+		},
+		{
+			name: "larger than the pool", request: request("a", 20*gib), code: codes.ResourceExhausted,
+			says: []string{"20.0 GiB", "10.0 GiB", "home.data", "overcommit"},
+		},
 		{name: "overcommitted", request: overcommitted(request("a", 20*gib)), bytes: 20 * gib},
-		{name: "no such filesystem", request: backend.Request{Name: "a", Bytes: 1,
-			Parameters: map[string]string{ParameterFilesystem: "other"}}, code: codes.InvalidArgument,
-			says: []string{`"other"`, "StorageClass"}},
-		{name: "no MDS", noMDS: true, request: request("a", 1), code: codes.Unavailable,
-			says: []string{"home", "MDS"}},
+		{
+			name: "no such filesystem", request: backend.Request{
+				Name: "a", Bytes: 1,
+				Parameters: map[string]string{ParameterFilesystem: "other"},
+			}, code: codes.InvalidArgument,
+			says: []string{`"other"`, "StorageClass"},
+		},
+		{
+			name: "no MDS", noMDS: true, request: request("a", 1), code: codes.Unavailable,
+			says: []string{"home", "MDS"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCeph()

@@ -60,15 +60,18 @@ func (b *bed) restart() {
 			return errors.Join(b.count(), then(b, func() error { return c.Update(ctx, o, opts...) }))
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
-			opts ...client.PatchOption) error {
+			opts ...client.PatchOption,
+		) error {
 			return errors.Join(b.count(), then(b, func() error { return c.Patch(ctx, o, patch, opts...) }))
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return errors.Join(b.count(), then(b, func() error { return c.Delete(ctx, o, opts...) }))
 		},
 	})
-	b.keeper = &keeper{have: b.api, writer: newWriter(counted), backends: []string{rbd.Name, cephfs.Name, gluster.Name},
-		log: slog.New(slog.NewTextHandler(b.Output(), nil))}
+	b.keeper = &keeper{
+		have: b.api, writer: newWriter(counted), backends: []string{rbd.Name, cephfs.Name, gluster.Name},
+		log: slog.New(slog.NewTextHandler(b.Output(), nil)),
+	}
 }
 
 var errKilled = errors.New("killed")
@@ -208,13 +211,17 @@ func filesystem(name string) *api.Filesystem {
 func volume(secret string) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
 	v.Annotations = map[string]string{deletionSecret: "csi-provisioner-volumes", deletionSecretNamespace: ns}
-	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: backend.DriverName, VolumeHandle: "rbd/f/1/pvc-1",
-		NodeStageSecretRef: &corev1.SecretReference{Namespace: ns, Name: secret}}
+	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{
+		Driver: backend.DriverName, VolumeHandle: "rbd/f/1/pvc-1",
+		NodeStageSecretRef: &corev1.SecretReference{Namespace: ns, Name: secret},
+	}
 	return v
 }
 
-var ofVolumes = []string{"class storage-volumes", "client csi-node-volumes", "client csi-provisioner-volumes",
-	"secret csi-node-volumes", "secret csi-provisioner-volumes"}
+var ofVolumes = []string{
+	"class storage-volumes", "client csi-node-volumes", "client csi-provisioner-volumes",
+	"secret csi-node-volumes", "secret csi-provisioner-volumes",
+}
 
 // TestClass is the life of a class: none before ONLINE, one after, and it stays while the cluster is
 // OFFLINE. It goes with its pool, and its keys go with the last volume.

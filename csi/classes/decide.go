@@ -65,8 +65,10 @@ type decision struct {
 
 // Decide compares what there is with what there should be. backends are those that the driver has.
 func Decide(w World, backends []string) Plan {
-	d := &decision{World: &w, sources: w.sources(), taken: map[string]bool{},
-		clients: map[types.NamespacedName]*api.Client{}}
+	d := &decision{
+		World: &w, sources: w.sources(), taken: map[string]bool{},
+		clients: map[types.NamespacedName]*api.Client{},
+	}
 	for i := range w.Classes {
 		d.taken[w.Classes[i].Name] = true
 	}

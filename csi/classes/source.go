@@ -139,8 +139,10 @@ func (s *source) client(u user) *api.Client {
 func (s *source) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: namespace, Name: name, Annotations: map[string]string{AnnotationOf: s.id()},
-		Labels: map[string]string{LabelClass: "", "app.kubernetes.io/managed-by": "holdfast",
-			"app.kubernetes.io/part-of": "holdfast"},
+		Labels: map[string]string{
+			LabelClass: "", "app.kubernetes.io/managed-by": "holdfast",
+			"app.kubernetes.io/part-of": "holdfast",
+		},
 	}
 }
 

@@ -46,16 +46,20 @@ func TestCreateVolume_refuses(t *testing.T) {
 		code   codes.Code
 		says   string
 	}{
-		{"no back end of that name", func(r *csi.CreateVolumeRequest) { r.Parameters["backend"] = "x" },
-			codes.InvalidArgument, "none, other"},
+		{
+			"no back end of that name", func(r *csi.CreateVolumeRequest) { r.Parameters["backend"] = "x" },
+			codes.InvalidArgument, "none, other",
+		},
 		{"an access mode", func(r *csi.CreateVolumeRequest) {
 			r.VolumeCapabilities[0] = mounted(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)
 		}, codes.InvalidArgument, "MULTI_NODE_MULTI_WRITER"},
 		{"a block device", func(r *csi.CreateVolumeRequest) {
 			r.VolumeCapabilities[0] = &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Block{}}
 		}, codes.InvalidArgument, "volumeMode"},
-		{"a copy", func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} },
-			codes.InvalidArgument, "dataSource"},
+		{
+			"a copy", func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} },
+			codes.InvalidArgument, "dataSource",
+		},
 		{"a limit below the least", func(r *csi.CreateVolumeRequest) {
 			r.CapacityRange = &csi.CapacityRange{RequiredBytes: 2, LimitBytes: 1}
 		}, codes.OutOfRange, "2"},
@@ -124,7 +128,8 @@ func TestCreateVolume_offline(t *testing.T) {
 		code    codes.Code
 		says    string
 	}{
-		{"on", codes.OK, ""}, {"", codes.OK, ""},
+		{"on", codes.OK, ""},
+		{"", codes.OK, ""},
 		{"off", codes.Unavailable, "2 of 3 mons are down"},
 		{"x", codes.Unavailable, "no answer"},
 		{"gone", codes.FailedPrecondition, "storage/gone"},

@@ -63,31 +63,50 @@ func testCreate(t *testing.T, w *world) {
 		{name: "one byte", request: request("c", 1), bytes: smallestSize},
 		{name: "rounded up", request: request("d", gib+1), bytes: gib + mib},
 		{name: "a name that the API does not take", request: request("E.e", gib), bytes: gib},
-		{name: "no size fits", request: backend.Request{Name: "n", Bytes: 1, Limit: mib, Parameters: class},
-			code: codes.OutOfRange, says: []string{"16.0 MiB", "1.0 MiB"}},
+		{
+			name: "no size fits", request: backend.Request{Name: "n", Bytes: 1, Limit: mib, Parameters: class},
+			code: codes.OutOfRange, says: []string{"16.0 MiB", "1.0 MiB"},
+		},
 		{name: "more than there can be", request: request("n", math.MaxInt64), code: codes.OutOfRange},
-		{name: "larger than the cluster", request: request("n", 20*gib), code: codes.ResourceExhausted,
-			says: []string{"21474836480", "10737418240"}},
-		{name: "no parameters", request: backend.Request{Name: "n"}, code: codes.InvalidArgument,
-			says: []string{backend.ParameterCluster, backend.ParameterNamespace}},
-		{name: "no such cluster",
+		{
+			name: "larger than the cluster", request: request("n", 20*gib), code: codes.ResourceExhausted,
+			says: []string{"21474836480", "10737418240"},
+		},
+		{
+			name: "no parameters", request: backend.Request{Name: "n"}, code: codes.InvalidArgument,
+			says: []string{backend.ParameterCluster, backend.ParameterNamespace},
+		},
+		{
+			name:    "no such cluster",
 			request: backend.Request{Name: "n1", Parameters: with(backend.ParameterCluster, "gone")},
-			code:    codes.FailedPrecondition, says: []string{"gone", namespace}},
-		{name: "no such namespace",
+			code:    codes.FailedPrecondition, says: []string{"gone", namespace},
+		},
+		{
+			name:    "no such namespace",
 			request: backend.Request{Name: "n", Parameters: with(backend.ParameterNamespace, "gone")},
-			code:    codes.FailedPrecondition, says: []string{"gone"}},
-		{name: "another storage system", code: codes.InvalidArgument, says: []string{"type ceph"},
-			request: backend.Request{Name: "n1", Parameters: with(backend.ParameterCluster, "ceph")}},
+			code:    codes.FailedPrecondition, says: []string{"gone"},
+		},
+		{
+			name: "another storage system", code: codes.InvalidArgument, says: []string{"type ceph"},
+			request: backend.Request{Name: "n1", Parameters: with(backend.ParameterCluster, "ceph")},
+		},
 		{name: "an id that is too long", code: codes.InvalidArgument, says: []string{"128"}, request: backend.Request{
 			Name: "pvc-0f0c3a3e-7f6c-4b3f-9a51-0d8f6f3f1c11",
 			Parameters: with(backend.ParameterCluster, strings.Repeat("c", 63),
-				backend.ParameterNamespace, strings.Repeat("n", 63))}},
-		{name: "OFFLINE", request: backend.Request{Name: "n1", Parameters: with(backend.ParameterCluster, "off")},
-			code: codes.Unavailable, says: []string{"OFFLINE", "two nodes are disconnected"}},
-		{name: "no such durability", request: backend.Request{Name: "n", Parameters: with(ParameterDurability, "raid")},
-			code: codes.InvalidArgument, says: []string{"raid", "disperse4+2"}},
-		{name: "a durability that the API refuses", code: codes.InvalidArgument, says: []string{"split-brain"},
-			request: backend.Request{Name: "n", Parameters: with(ParameterDurability, "replicate2")}},
+				backend.ParameterNamespace, strings.Repeat("n", 63)),
+		}},
+		{
+			name: "OFFLINE", request: backend.Request{Name: "n1", Parameters: with(backend.ParameterCluster, "off")},
+			code: codes.Unavailable, says: []string{"OFFLINE", "two nodes are disconnected"},
+		},
+		{
+			name: "no such durability", request: backend.Request{Name: "n", Parameters: with(ParameterDurability, "raid")},
+			code: codes.InvalidArgument, says: []string{"raid", "disperse4+2"},
+		},
+		{
+			name: "a durability that the API refuses", code: codes.InvalidArgument, says: []string{"split-brain"},
+			request: backend.Request{Name: "n", Parameters: with(ParameterDurability, "replicate2")},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 { // each call may be made again
@@ -141,8 +160,10 @@ func testVolumesOfOthers(t *testing.T, w *world) {
 	w.must(err)
 	_, _, err = c.Create(t.Context(), nil, request("a", 2*gib))
 	wantCode(t, "another size", err, codes.AlreadyExists)
-	_, _, err = c.Create(t.Context(), nil, backend.Request{Name: "a", Bytes: gib,
-		Parameters: with(ParameterDurability, "arbiter")})
+	_, _, err = c.Create(t.Context(), nil, backend.Request{
+		Name: "a", Bytes: gib,
+		Parameters: with(ParameterDurability, "arbiter"),
+	})
 	wantCode(t, "another durability", err, codes.AlreadyExists)
 }
 
@@ -181,8 +202,13 @@ func testGrow(t *testing.T, w *world) {
 	for _, tt := range []struct {
 		bytes, want int64
 		code        codes.Code
-	}{{2 * gib, 2 * gib, codes.OK}, {gib, 2 * gib, codes.OK}, {20 * gib, 0, codes.ResourceExhausted},
-		{20 * gib, 0, codes.ResourceExhausted}, {3*gib - 1, 3 * gib, codes.OK}} {
+	}{
+		{2 * gib, 2 * gib, codes.OK},
+		{gib, 2 * gib, codes.OK},
+		{20 * gib, 0, codes.ResourceExhausted},
+		{20 * gib, 0, codes.ResourceExhausted},
+		{3*gib - 1, 3 * gib, codes.OK},
+	} {
 		got, err := c.Grow(t.Context(), nil, handle("a"), tt.bytes)
 		wantCode(t, "grow", err, tt.code)
 		if got != tt.want {

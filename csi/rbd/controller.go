@@ -138,8 +138,10 @@ func emptyTrash(ctx context.Context, client rados.Client, images *rbd.Pool, pool
 		if t.Name != name {
 			continue
 		}
-		_, err := client.Mgr(ctx, map[string]any{"prefix": "rbd task add trash remove",
-			"image_id_spec": pool + "/" + t.ID}, nil)
+		_, err := client.Mgr(ctx, map[string]any{
+			"prefix":        "rbd task add trash remove",
+			"image_id_spec": pool + "/" + t.ID,
+		}, nil)
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
 			return conn.Told(err)
 		}

@@ -41,22 +41,36 @@ func TestCreate(t *testing.T) {
 		{name: "no size", request: request("a", 0), bytes: backend.DefaultSize},
 		{name: "one byte", request: request("a", 1), bytes: smallestSize},
 		{name: "rounded up", request: request("a", gib+1), bytes: gib + mib},
-		{name: "no size fits", request: backend.Request{Name: "a", Bytes: 1, Limit: mib}, code: codes.OutOfRange,
-			says: []string{"16.0 MiB", "1.0 MiB"}},
-		{name: "larger than the pool", request: request("a", 20*gib), code: codes.ResourceExhausted,
-			says: []string{"20.0 GiB", "10.0 GiB", "overcommit"}},
-		{name: "larger than the quota", request: request("a", 3*gib), quota: 3 * gib,
-			code: codes.ResourceExhausted, says: []string{"3.0 GiB", "2.0 GiB"}},
+		{
+			name: "no size fits", request: backend.Request{Name: "a", Bytes: 1, Limit: mib}, code: codes.OutOfRange,
+			says: []string{"16.0 MiB", "1.0 MiB"},
+		},
+		{
+			name: "larger than the pool", request: request("a", 20*gib), code: codes.ResourceExhausted,
+			says: []string{"20.0 GiB", "10.0 GiB", "overcommit"},
+		},
+		{
+			name: "larger than the quota", request: request("a", 3*gib), quota: 3 * gib,
+			code: codes.ResourceExhausted, says: []string{"3.0 GiB", "2.0 GiB"},
+		},
 		{
 			name: "overcommitted", bytes: 20 * gib,
-			request: backend.Request{Name: "a", Bytes: 20 * gib,
-				Parameters: map[string]string{ParameterPool: "images", conn.ParameterOvercommit: "true"}},
+			request: backend.Request{
+				Name: "a", Bytes: 20 * gib,
+				Parameters: map[string]string{ParameterPool: "images", conn.ParameterOvercommit: "true"},
+			},
 		},
-		{name: "no such pool", request: backend.Request{Name: "a",
-			Parameters: map[string]string{ParameterPool: "gone"}}, code: codes.InvalidArgument,
-			says: []string{`"gone"`}},
-		{name: "no Secret", request: request("a", gib), secrets: backend.Secrets{}, code: codes.InvalidArgument,
-			says: []string{"fsid"}},
+		{
+			name: "no such pool", request: backend.Request{
+				Name:       "a",
+				Parameters: map[string]string{ParameterPool: "gone"},
+			}, code: codes.InvalidArgument,
+			says: []string{`"gone"`},
+		},
+		{
+			name: "no Secret", request: request("a", gib), secrets: backend.Secrets{}, code: codes.InvalidArgument,
+			says: []string{"fsid"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCeph()

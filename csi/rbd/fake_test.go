@@ -59,8 +59,10 @@ func (c *ceph) Mon(context.Context, any, []byte) ([]byte, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return json.Marshal(map[string]any{"pools": []map[string]any{{
-			"id": 2, "name": "images", "stats": map[string]int64{"max_avail": 10 << 30, "quota_bytes": c.quota,
-				"stored": 1 << 30},
+			"id": 2, "name": "images", "stats": map[string]int64{
+				"max_avail": 10 << 30, "quota_bytes": c.quota,
+				"stored": 1 << 30,
+			},
 		}}})
 	})
 }

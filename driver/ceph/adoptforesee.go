@@ -18,7 +18,8 @@ import (
 // Foresee is the plan that the cluster would have if all its daemons were handed over at now. It asks the cluster, and changes nothing.
 // The error wraps rados.ErrNoAnswer where Ceph did not answer in time.
 func (x *Adoption) Foresee(ctx context.Context, d *Driver, hosts []api.Host, others []*api.Daemon,
-	now time.Time) (*engine.Plan, error) {
+	now time.Time,
+) (*engine.Plan, error) {
 	view := &engine.View{Cluster: x.Cluster.DeepCopy(), Nodes: x.Nodes, Hosts: hosts}
 	view.Cluster.Generation, view.Cluster.UID = 1, types.UID("adopted")
 	byName := view.HostsByName()

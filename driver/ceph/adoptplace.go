@@ -63,8 +63,10 @@ func (x *adopter) keep(d *ClusterDaemon, host, address string, devices []api.Dae
 	case TypeOSD:
 		id, _ := strconv.Atoi(d.ID) // a number, from Ceph's map
 		is := &api.Daemon{Spec: api.DaemonSpec{Host: host, Devices: devices}}
-		o := &osd{id: id, uuid: d.UUID, host: host, address: address, device: placeOf(is).device, parts: partsOf(is), encrypted: isEncrypted(is), started: true,
-			adopted: true, bucket: x.Facts.Crush[d.Label()].In["host"]}
+		o := &osd{
+			id: id, uuid: d.UUID, host: host, address: address, device: placeOf(is).device, parts: partsOf(is), encrypted: isEncrypted(is), started: true,
+			adopted: true, bucket: x.Facts.Crush[d.Label()].In["host"],
+		}
 		x.osds = append(x.osds, o)
 		x.devices[host] = append(x.devices[host], o.device)
 	}

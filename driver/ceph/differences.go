@@ -114,8 +114,11 @@ func (p *planner) tellPlaces() {
 	reason := api.PlacesAsDeclared
 	var said []string
 	for _, x := range []struct{ reason, text string }{
-		{api.PlacesHostSplit, p.splitText()}, {api.PlacesHostsShared, p.sharedText()}, {api.PlacesElsewhere, p.astrayText()},
-		{api.PlacesElsewhere, p.renamedText()}, {api.PlacesElsewhere, p.chosenText()},
+		{api.PlacesHostSplit, p.splitText()},
+		{api.PlacesHostsShared, p.sharedText()},
+		{api.PlacesElsewhere, p.astrayText()},
+		{api.PlacesElsewhere, p.renamedText()},
+		{api.PlacesElsewhere, p.chosenText()},
 	} {
 		if x.text == "" {
 			continue

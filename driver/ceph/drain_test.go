@@ -160,19 +160,25 @@ func TestDrain_refused(t *testing.T) {
 		reason api.Reason
 		want   string
 	}{
-		"a mon": {threeHosts, 1, nil, api.ReasonNoOtherHost,
-			"cannot drain: no other host may run mon.a (spec.ceph.mon.count is 3, one mon per host); add a host or lower the count"},
-		"too few hosts": {func() *world {
-			w := threeHosts()
-			w.cluster.Spec.Ceph.Mon.Count = 1
-			return w
-		}, 3, nil, api.ReasonInsufficientNodes,
-			"pool device_health_metrics keeps 3 copies, one per host, but 2 hosts would be left"},
-		"the last host of a rack": {fourHosts, 4, func(f *fakeWorld) {
-			f.ceph.SpreadOver(map[string]string{"h1": "r1", "h2": "r2", "h3": "r1", "h4": "r3"})
-		}, api.ReasonInsufficientNodes,
+		"a mon": {
+			threeHosts, 1, nil, api.ReasonNoOtherHost,
+			"cannot drain: no other host may run mon.a (spec.ceph.mon.count is 3, one mon per host); add a host or lower the count",
+		},
+		"too few hosts": {
+			func() *world {
+				w := threeHosts()
+				w.cluster.Spec.Ceph.Mon.Count = 1
+				return w
+			}, 3, nil, api.ReasonInsufficientNodes,
+			"pool device_health_metrics keeps 3 copies, one per host, but 2 hosts would be left",
+		},
+		"the last host of a rack": {
+			fourHosts, 4, func(f *fakeWorld) {
+				f.ceph.SpreadOver(map[string]string{"h1": "r1", "h2": "r2", "h3": "r1", "h4": "r3"})
+			}, api.ReasonInsufficientNodes,
 			"pool device_health_metrics keeps 3 copies, one per rack, " +
-				"but 2 racks would be left; add one"},
+				"but 2 racks would be left; add one",
+		},
 		"too little space": {fourHosts, 4, func(f *fakeWorld) {
 			for id := range 4 {
 				f.ceph.Use(id, 3<<20)

@@ -186,12 +186,18 @@ func TestFilesystem_refused(t *testing.T) {
 		"no room for its pools": {filesystemOf("home", func(f *api.Filesystem) {
 			f.Spec.MetadataPool = api.FilesystemPool{Replicated: &api.PoolReplicated{Size: 4}, FailureDomain: "host"}
 		}), nil, "pool home-metadata: it needs 4 hosts with OSDs"},
-		"a pool of that name": {filesystemOf("home"), func(f *fakeWorld) { f.ceph.MakePool("home-data", "mine", "host") },
-			"pool home-data: Ceph has a pool of this name that was not made for this filesystem"},
-		"a Pool of that name": {filesystemOf("home"), func(f *fakeWorld) { f.pools = append(f.pools, *replicated("home-data", 3)) },
-			"pool home-data: pool home-data has a pool of this name"},
-		"two pools of a name": {filesystemOf("home", func(f *api.Filesystem) { f.Spec.DataPools = []api.FilesystemDataPool{{}, {Name: "home-metadata"}} }), nil,
-			"pool home-metadata: filesystem home has a pool of this name"},
+		"a pool of that name": {
+			filesystemOf("home"), func(f *fakeWorld) { f.ceph.MakePool("home-data", "mine", "host") },
+			"pool home-data: Ceph has a pool of this name that was not made for this filesystem",
+		},
+		"a Pool of that name": {
+			filesystemOf("home"), func(f *fakeWorld) { f.pools = append(f.pools, *replicated("home-data", 3)) },
+			"pool home-data: pool home-data has a pool of this name",
+		},
+		"two pools of a name": {
+			filesystemOf("home", func(f *api.Filesystem) { f.Spec.DataPools = []api.FilesystemDataPool{{}, {Name: "home-metadata"}} }), nil,
+			"pool home-metadata: filesystem home has a pool of this name",
+		},
 		"a quota of nothing": {filesystemOf("home", func(f *api.Filesystem) {
 			f.Spec.SubvolumeGroups = []api.SubvolumeGroup{{Name: "users", Quota: resource.NewQuantity(0, resource.BinarySI)}}
 		}), nil, "the quota of subvolume group users must be above zero"},

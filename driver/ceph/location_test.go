@@ -253,12 +253,16 @@ func TestLocations_byHand(t *testing.T) {
 // A place that cannot be keeps the OSDs of that host from beginning, and nothing else.
 func TestLocations_refused(t *testing.T) {
 	for name, tt := range map[string]struct{ fourth, fifth, want string }{
-		"a rack in two places": {"rack=r9 datacenter=d1", "rack=r9 datacenter=d2",
-			"rack r9 is in datacenter d1 in the labels of host h4, but in d2 in those of host h5: CRUSH has one bucket of each name"},
+		"a rack in two places": {
+			"rack=r9 datacenter=d1", "rack=r9 datacenter=d2",
+			"rack r9 is in datacenter d1 in the labels of host h4, but in d2 in those of host h5: CRUSH has one bucket of each name",
+		},
 		"by way of others": {"rack=r9 datacenter=d1 region=eu", "rack=r8 datacenter=d1 region=us", "datacenter d1 is in region eu in the labels of host h4, but in us in those of host h5"},
-		"a rack that CRUSH has elsewhere": {"rack=r1 datacenter=d1", "rack=r5",
+		"a rack that CRUSH has elsewhere": {
+			"rack=r1 datacenter=d1", "rack=r5",
 			"CRUSH has rack r1 in root default, but the labels of its hosts put it in datacenter d1: change the labels, or move the bucket with its data " +
-				"('holdfast ceph shell -- ceph osd crush move r1 root=default datacenter=d1')"},
+				"('holdfast ceph shell -- ceph osd crush move r1 root=default datacenter=d1')",
+		},
 		"a rack of another root":    {"rack=r7", "rack=r5", "CRUSH has rack r7 in root ssd, but the labels of its hosts put it in root default"},
 		"a name of another type":    {"row=r1", "rack=r5", "CRUSH has a rack named r1, but the labels of hosts use the name for a row"},
 		"a name of two levels":      {"row=x rack=r9", "rack=x", "x is a row in the labels of host h4, but a rack in those of host h5"},

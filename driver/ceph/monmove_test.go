@@ -117,21 +117,30 @@ func TestMonMoves(t *testing.T) {
 			w.cluster.Spec.Ceph.Mon.Count = 1
 			return w
 		}, func(f *fakeWorld) { f.mode(1, api.HostDrain) }, []string{"new mon.b on h2", "mon.a leaves", "mon remove mon.a", "removed c-mon-a"}, []string{"b@h2"}},
-		"fewer are wanted": {fourHosts, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 1 },
-			[]string{"mon.c leaves", "mon remove mon.c", "mon.b leaves", "removed c-mon-c", "mon remove mon.b", "removed c-mon-b"}, []string{"a@h1"}},
+		"fewer are wanted": {
+			fourHosts, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 1 },
+			[]string{"mon.c leaves", "mon remove mon.c", "mon.b leaves", "removed c-mon-c", "mon remove mon.b", "removed c-mon-b"},
+			[]string{"a@h1"},
+		},
 		"more are wanted": {func() *world {
 			w := fourHosts()
 			w.cluster.Spec.Ceph.Mon.Count = 1
 			return w
 		}, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 3 }, []string{"new mon.b on h2", "new mon.c on h3"}, []string{"a@h1", "b@h2", "c@h3"}},
-		"five are wanted": {fiveMonHosts, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 5 },
-			[]string{"new mon.d on h4", "new mon.e on h5"}, []string{"a@h1", "b@h2", "c@h3", "d@h4", "e@h5"}},
-		"three are enough": {func() *world {
-			w := fiveMonHosts()
-			w.cluster.Spec.Ceph.Mon.Count = 5
-			return w
-		}, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 3 },
-			[]string{"mon.e leaves", "mon remove mon.e", "mon.d leaves", "removed c-mon-e", "mon remove mon.d", "removed c-mon-d"}, []string{"a@h1", "b@h2", "c@h3"}},
+		"five are wanted": {
+			fiveMonHosts, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 5 },
+			[]string{"new mon.d on h4", "new mon.e on h5"},
+			[]string{"a@h1", "b@h2", "c@h3", "d@h4", "e@h5"},
+		},
+		"three are enough": {
+			func() *world {
+				w := fiveMonHosts()
+				w.cluster.Spec.Ceph.Mon.Count = 5
+				return w
+			}, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 3 },
+			[]string{"mon.e leaves", "mon remove mon.e", "mon.d leaves", "removed c-mon-e", "mon remove mon.d", "removed c-mon-d"},
+			[]string{"a@h1", "b@h2", "c@h3"},
+		},
 		"an even number is wanted": {fourHosts, func(f *fakeWorld) { f.cluster.Spec.Ceph.Mon.Count = 4 }, nil, []string{"a@h1", "b@h2", "c@h3"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,17 +63,27 @@ func TestSilence(t *testing.T) {
 			"Wait mon.b: its process runs but does not answer, so it is not in the quorum: restart it with 'holdfast daemon restart c-mon-b --force'",
 			"Wait mon.c: its process runs but does not answer, so it is not in the quorum: restart it with 'holdfast daemon restart c-mon-c --force'",
 		}},
-		{"one hangs, one failed", []string{"b"}, func(f *fakeWorld) { f.daemons["c-mon-c"].Status.State = api.DaemonFailed },
-			"waiting for 2 of 3 mons to form a quorum: 2 run; missing: mon.c on h3; mon.b on h2 does not answer", []string{
+		{
+			"one hangs, one failed",
+			[]string{"b"},
+			func(f *fakeWorld) { f.daemons["c-mon-c"].Status.State = api.DaemonFailed },
+			"waiting for 2 of 3 mons to form a quorum: 2 run; missing: mon.c on h3; mon.b on h2 does not answer",
+			[]string{
 				"Wait mon.a: it runs and answers, but the mons have no quorum: mon.b on h2 does not answer",
 				"Wait mon.b: its process runs but does not answer, so it is not in the quorum: restart it with 'holdfast daemon restart c-mon-b --force'",
-			}},
-		{"one of a silent host", []string{"b"}, func(f *fakeWorld) { f.silence(2, time.Hour) },
-			"waiting for 2 of 3 mons to form a quorum: mon.b on h2 does not answer", []string{
+			},
+		},
+		{
+			"one of a silent host",
+			[]string{"b"},
+			func(f *fakeWorld) { f.silence(2, time.Hour) },
+			"waiting for 2 of 3 mons to form a quorum: mon.b on h2 does not answer",
+			[]string{
 				"Wait mon.a: it runs and answers, but the mons have no quorum: mon.b on h2 does not answer",
 				"Wait mon.b: it does not answer, and the agent of host h2 is disconnected: check that the machine is on",
 				"Wait mon.c: it runs and answers, but the mons have no quorum: mon.b on h2 does not answer",
-			}},
+			},
+		},
 		{"one just started again", []string{"b"}, func(f *fakeWorld) {
 			f.daemons["c-mon-b"].Status.Started = &metav1.MicroTime{Time: f.now.Add(-time.Second)}
 		}, "waiting for 2 of 3 mons to form a quorum", []string{

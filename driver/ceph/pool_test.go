@@ -116,10 +116,18 @@ func TestPools_quotaBelowStored(t *testing.T) {
 		says  string
 	}{
 		{"more bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(3*gib, resource.BinarySI)}, api.RiskNone, "changes from none to 3221225472"},
-		{"as many bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(2*gib, resource.BinarySI)}, api.RiskRedundancy,
-			"changes from none to 2147483648; 2147483648 are stored, so clients cannot write"},
-		{"fewer bytes", api.PoolQuota{MaxBytes: resource.NewQuantity(gib, resource.BinarySI)}, api.RiskRedundancy,
-			"2147483648 are stored, so clients cannot write"},
+		{
+			"as many bytes",
+			api.PoolQuota{MaxBytes: resource.NewQuantity(2*gib, resource.BinarySI)},
+			api.RiskRedundancy,
+			"changes from none to 2147483648; 2147483648 are stored, so clients cannot write",
+		},
+		{
+			"fewer bytes",
+			api.PoolQuota{MaxBytes: resource.NewQuantity(gib, resource.BinarySI)},
+			api.RiskRedundancy,
+			"2147483648 are stored, so clients cannot write",
+		},
 		{"more objects", api.PoolQuota{MaxObjects: objects(513)}, api.RiskNone, "changes from none to 513"},
 		{"fewer objects", api.PoolQuota{MaxObjects: objects(512)}, api.RiskRedundancy, "512 are stored, so clients cannot write"},
 	} {

@@ -433,8 +433,12 @@ var recordedForHosts = []struct {
 	mgr    bool
 	prefix string
 }{
-	{false, "osd crush rule dump"}, {false, "osd df"}, {false, "osd tree"},
-	{true, "pg stat"}, {true, "osd ok-to-stop"}, {true, "osd safe-to-destroy"},
+	{false, "osd crush rule dump"},
+	{false, "osd df"},
+	{false, "osd tree"},
+	{true, "pg stat"},
+	{true, "osd ok-to-stop"},
+	{true, "osd safe-to-destroy"},
 }
 
 func askForHosts(t *testing.T, c rados.Client, mgr bool, prefix string) []byte {

@@ -170,13 +170,22 @@ func TestRecover(t *testing.T) {
 		asked  []string
 	}{
 		"the survivor": {nil, map[string]monstore.State{"c": whole}, nil, []string{"c@h3", "d@h1", "e@h2"}, nil},
-		"the one that knows the most": {map[string]api.ActionParameter{RecoverForce: hosts.Yes},
+		"the one that knows the most": {
+			map[string]api.ActionParameter{RecoverForce: hosts.Yes},
 			map[string]monstore.State{"a": whole, "b": {Joined: true, Version: 50}},
-			func(r *ruin) { r.broken["c-mon-a"] = true; r.agents() }, []string{"b@h2", "d@h1", "e@h3"}, nil},
+			func(r *ruin) { r.broken["c-mon-a"] = true; r.agents() },
+			[]string{"b@h2", "d@h1", "e@h3"},
+			nil,
+		},
 		"none that is half copied": {nil, map[string]monstore.State{"a": whole, "b": {Joined: true, Syncing: true, Version: 50}}, nil, []string{"a@h1", "d@h2", "e@h3"}, nil},
 		"the OSDs":                 {fromOSDs, nil, nil, []string{"b@h2", "d@h1", "e@h3"}, []string{"osd.1 gives to default.c-mon-b"}},
-		"the OSDs that can be asked": {map[string]api.ActionParameter{RecoverFrom: "osds", RecoverForce: hosts.Yes}, nil,
-			func(r *ruin) { delete(r.newest, "osd.1") }, []string{"c@h3", "d@h1", "e@h2"}, []string{"osd.2 gives to default.c-mon-c"}},
+		"the OSDs that can be asked": {
+			map[string]api.ActionParameter{RecoverFrom: "osds", RecoverForce: hosts.Yes},
+			nil,
+			func(r *ruin) { delete(r.newest, "osd.1") },
+			[]string{"c@h3", "d@h1", "e@h2"},
+			[]string{"osd.2 gives to default.c-mon-c"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRuin(t, threeHosts(), tt.params, tt.left)

@@ -318,8 +318,10 @@ func (r *recovery) gather(ctx context.Context, mon *api.Daemon) (action.Progress
 	defer cancel()
 	params := map[string]string{monstore.ParamMon: mon.Namespace + "." + mon.Name, monstore.ParamToken: r.token}
 	for i, d := range here {
-		p := action.Progress{Count: int64(i), Total: int64(len(here)), Unit: "OSDs", Message: label(d) + " exports its maps",
-			Recheck: time.Second / 4}
+		p := action.Progress{
+			Count: int64(i), Total: int64(len(here)), Unit: "OSDs", Message: label(d) + " exports its maps",
+			Recheck: time.Second / 4,
+		}
 		if turn.Err() != nil {
 			return p, nil
 		}

@@ -25,8 +25,11 @@ func TestRefused(t *testing.T) {
 		{"too few hosts", api.ReasonInsufficientNodes, func(w *world) { w.nodes = w.nodes[:2] }, []string{
 			"3 mons need 3 hosts", "the cluster has StorageNodes for 2 hosts (h1, h2)", "add 1 StorageNode or lower spec.ceph.mon.count to 1",
 		}},
-		{"an even number of mons", api.ReasonInvalidSpec,
-			func(w *world) { w.cluster.Spec.Ceph.Mon.Count = 2 }, []string{"spec.ceph.mon.count is 2 but must be odd"}},
+		{
+			"an even number of mons", api.ReasonInvalidSpec,
+			func(w *world) { w.cluster.Spec.Ceph.Mon.Count = 2 },
+			[]string{"spec.ceph.mon.count is 2 but must be odd"},
+		},
 		{"selector selects too few", api.ReasonInsufficientNodes, func(w *world) {
 			w.cluster.Spec.Ceph.Mon.HostSelector = &metav1.LabelSelector{MatchLabels: map[string]string{api.LabelHostname: "h2"}}
 		}, []string{"hostSelector selects 1 host (h2)", "label more hosts or lower spec.ceph.mon.count to 1"}},
@@ -48,25 +51,45 @@ func TestRefused(t *testing.T) {
 			d.Availability = api.DeviceUnavailable
 			d.Ceph = &api.DeviceCeph{FSID: worldUID, OSDUUID: ids.OSD(worldUID, "h1", "wwn-20")}
 		}, []string{"it is not empty"}},
-		{"a device that is not there", api.ReasonDeviceUnavailable,
-			func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-99"} }, []string{"wwn-99", "h2"}},
-		{"a device named twice", api.ReasonDeviceUnavailable,
-			func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-20", "/dev/sdb"} }, []string{"same device"}},
-		{"two nodes name one device", api.ReasonDeviceUnavailable,
-			func(w *world) { w.node(2, "wwn-20").Name = "n9" }, []string{"claimed by"}},
-		{"no address in the public network", api.ReasonNodeUnusable,
-			func(w *world) { w.cluster.Spec.Network.Public = "10.1.0.0/24" }, []string{"10.1.0.0/24", "its addresses: 10.0.0.2"}},
-		{"no address in the cluster network", api.ReasonNodeUnusable,
-			func(w *world) { w.cluster.Spec.Network.Cluster = "10.1.0.0/24" }, []string{
+		{
+			"a device that is not there", api.ReasonDeviceUnavailable,
+			func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-99"} },
+			[]string{"wwn-99", "h2"},
+		},
+		{
+			"a device named twice", api.ReasonDeviceUnavailable,
+			func(w *world) { w.nodes[1].Spec.Devices = []string{"wwn-20", "/dev/sdb"} },
+			[]string{"same device"},
+		},
+		{
+			"two nodes name one device", api.ReasonDeviceUnavailable,
+			func(w *world) { w.node(2, "wwn-20").Name = "n9" },
+			[]string{"claimed by"},
+		},
+		{
+			"no address in the public network", api.ReasonNodeUnusable,
+			func(w *world) { w.cluster.Spec.Network.Public = "10.1.0.0/24" },
+			[]string{"10.1.0.0/24", "its addresses: 10.0.0.2"},
+		},
+		{
+			"no address in the cluster network", api.ReasonNodeUnusable,
+			func(w *world) { w.cluster.Spec.Network.Cluster = "10.1.0.0/24" },
+			[]string{
 				"host h2 has no address in the cluster network 10.1.0.0/24; its addresses: 10.0.0.2",
-			}},
-		{"an address of someone else", api.ReasonNodeUnusable,
-			func(w *world) { w.nodes[1].Spec.StorageNetwork.IPs = []string{"10.0.0.3"} }, []string{
+			},
+		},
+		{
+			"an address of someone else", api.ReasonNodeUnusable,
+			func(w *world) { w.nodes[1].Spec.StorageNetwork.IPs = []string{"10.0.0.3"} },
+			[]string{
 				"10.0.0.3, which is not an address of host h2",
-			}},
-		{"both kinds of addresses", api.ReasonInvalidSpec,
+			},
+		},
+		{
+			"both kinds of addresses", api.ReasonInvalidSpec,
 			func(w *world) { w.hosts[1].Status.Addresses = []string{"fd00::2"} },
-			[]string{"use either IPv4 or IPv6"}},
+			[]string{"use either IPv4 or IPv6"},
+		},
 		{"a mon of another cluster", api.ReasonConflict, func(w *world) {
 			w.others = []*api.Daemon{{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "x-mon-a"},
@@ -139,8 +162,10 @@ func TestWaits(t *testing.T) {
 		with   func(w *world)
 		want   string
 	}{
-		{"no nodes", api.ReasonInsufficientNodes,
-			func(w *world) { w.nodes = nil }, "the cluster has no StorageNode yet"},
+		{
+			"no nodes", api.ReasonInsufficientNodes,
+			func(w *world) { w.nodes = nil }, "the cluster has no StorageNode yet",
+		},
 		{"a host that has not joined", api.ReasonNotReady, func(w *world) { w.hosts = w.hosts[:2] }, "check that the host has joined"},
 		{"a silent agent", api.ReasonAgentDisconnected, func(w *world) {
 			w.hosts[2].Status.Conditions = []metav1.Condition{{Type: api.HostAgentConnected, Status: metav1.ConditionFalse}}

@@ -20,12 +20,16 @@ func TestSelectors_selectNone(t *testing.T) {
 		object string
 		want   string
 	}{
-		"mons": {func(w *world) {
-			w.cluster.Spec.Ceph.Mon = api.CephMonSpec{Count: 1, HostSelector: byLabel("room", "cellar")}
-		}, "mons",
-			"spec.ceph.mon.hostSelector selects no host: no host has the labels room=cellar: label a host with 'holdfast host label'"},
-		"mgrs": {func(w *world) { w.cluster.Spec.Ceph.Mgr.HostSelector = byLabel("room", "cellar") }, "mgrs",
-			"spec.ceph.mgr.hostSelector selects no host: no host has the labels room=cellar"},
+		"mons": {
+			func(w *world) {
+				w.cluster.Spec.Ceph.Mon = api.CephMonSpec{Count: 1, HostSelector: byLabel("room", "cellar")}
+			}, "mons",
+			"spec.ceph.mon.hostSelector selects no host: no host has the labels room=cellar: label a host with 'holdfast host label'",
+		},
+		"mgrs": {
+			func(w *world) { w.cluster.Spec.Ceph.Mgr.HostSelector = byLabel("room", "cellar") }, "mgrs",
+			"spec.ceph.mgr.hostSelector selects no host: no host has the labels room=cellar",
+		},
 		"a slip": {func(w *world) {
 			w.hosts[1].Labels[api.LabelRack] = "r2"
 			w.cluster.Spec.Ceph.Mon.HostSelector = byLabel("rack", "r2")

@@ -209,8 +209,15 @@ func TestOlderRelease(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"16.2.9", "16.2.15", true}, {"16.2.15", "16.2.9", false}, {"16.2.15", "16.2.15", false}, {"9.2.1", "16.0.0", true},
-		{"16.2", "16.2.1", true}, {"19.2.0-rc1", "19.2.1", true}, {"19.2.1-rc1", "19.2.1", false}, {"", "16.2.0", true}, {"dev", "1", true},
+		{"16.2.9", "16.2.15", true},
+		{"16.2.15", "16.2.9", false},
+		{"16.2.15", "16.2.15", false},
+		{"9.2.1", "16.0.0", true},
+		{"16.2", "16.2.1", true},
+		{"19.2.0-rc1", "19.2.1", true},
+		{"19.2.1-rc1", "19.2.1", false},
+		{"", "16.2.0", true},
+		{"dev", "1", true},
 	} {
 		if olderRelease(x.a, x.b) != x.want {
 			t.Errorf("%q is older than %q: %t", x.a, x.b, !x.want)

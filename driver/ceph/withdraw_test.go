@@ -171,8 +171,10 @@ func TestWithdraw_refused(t *testing.T) {
 		osd    string
 		want   string
 	}{
-		"too few hosts": {threeHosts, func(f *fakeWorld) { f.nodes[2].Spec.Devices = nil }, "osd.2",
-			"no StorageNode names its device, but the OSD cannot be removed: pool device_health_metrics keeps 3 copies, one per host, but 2 hosts would be left"},
+		"too few hosts": {
+			threeHosts, func(f *fakeWorld) { f.nodes[2].Spec.Devices = nil }, "osd.2",
+			"no StorageNode names its device, but the OSD cannot be removed: pool device_health_metrics keeps 3 copies, one per host, but 2 hosts would be left",
+		},
 		"too little space": {twoDisks, func(f *fakeWorld) {
 			for id := range 8 {
 				f.ceph.Use(id, 4<<20-1)

@@ -17,13 +17,23 @@ var optionStates = []struct {
 	want            map[string]string
 }{
 	{"a short name", nil, api.VolumeOptions{"ping-timeout": "7"}, map[string]string{"network.ping-timeout": "7"}},
-	{"a group of the cluster, and an option of its own", api.VolumeOptions{"group": "virt"},
+	{
+		"a group of the cluster, and an option of its own",
+		api.VolumeOptions{"group": "virt"},
 		api.VolumeOptions{"ping-timeout": "7"},
-		map[string]string{"network.ping-timeout": "7", "features.shard": "on"}},
-	{"the group alone", api.VolumeOptions{"group": "virt"}, nil,
-		map[string]string{"network.ping-timeout": "20", "features.shard": "on"}},
-	{"another group", nil, api.VolumeOptions{"group": "samba", "shard": "off"},
-		map[string]string{"cluster.cache": "on", "features.shard": "off"}},
+		map[string]string{"network.ping-timeout": "7", "features.shard": "on"},
+	},
+	{
+		"the group alone",
+		api.VolumeOptions{"group": "virt"},
+		nil,
+		map[string]string{"network.ping-timeout": "20", "features.shard": "on"},
+	},
+	{
+		"another group", nil,
+		api.VolumeOptions{"group": "samba", "shard": "off"},
+		map[string]string{"cluster.cache": "on", "features.shard": "off"},
+	},
 	{"none", nil, nil, map[string]string{}},
 }
 
@@ -129,8 +139,10 @@ func TestOptions_wrongGroup(t *testing.T) {
 	w := poolOf(t, 3)
 	w.volume("v", "1Gi", nil).Spec.Options = api.VolumeOptions{"group": "virt", "a.b": "1"}
 	w.settle()
-	want := map[string]string{"network.ping-timeout": "20", "features.shard": "on", "a.b": "1",
-		"cluster.lookup-optimize": "off"}
+	want := map[string]string{
+		"network.ping-timeout": "20", "features.shard": "on", "a.b": "1",
+		"cluster.lookup-optimize": "off",
+	}
 	same := func(name string) {
 		t.Helper()
 		p := w.settle()

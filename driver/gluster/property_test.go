@@ -28,8 +28,11 @@ type story struct {
 
 func durabilities() []*api.VolumeDurability {
 	return []*api.VolumeDurability{
-		replica3(), {Arbiter: &api.VolumeArbiter{}}, {Disperse: &api.VolumeDisperse{Data: 2, Redundancy: 1}},
-		{Distribute: &api.VolumeDistribute{}}, {Replicate: &api.VolumeReplicate{Count: 4}},
+		replica3(),
+		{Arbiter: &api.VolumeArbiter{}},
+		{Disperse: &api.VolumeDisperse{Data: 2, Redundancy: 1}},
+		{Distribute: &api.VolumeDistribute{}},
+		{Replicate: &api.VolumeReplicate{Count: 4}},
 	}
 }
 
@@ -171,8 +174,12 @@ func (s *story) happen() {
 // setOptions gives a volume other options, by full and short names and by group.
 func (s *story) setOptions(v *api.Volume) {
 	v.Spec.Options = rapid.SampledFrom([]api.VolumeOptions{
-		nil, {"ping-timeout": "7"}, {"network.ping-timeout": "8", "a.b": "1"}, {"group": "virt"},
-		{"group": "virt", "ping-timeout": "7"}, {"group": "samba", "shard": "off"},
+		nil,
+		{"ping-timeout": "7"},
+		{"network.ping-timeout": "8", "a.b": "1"},
+		{"group": "virt"},
+		{"group": "virt", "ping-timeout": "7"},
+		{"group": "samba", "shard": "off"},
 	}).Draw(s.rt, "options")
 }
 

@@ -21,8 +21,10 @@ func TestRefused(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		{"replica 3 on two nodes", func(w *world) { w.undeclare("n3") }, func(w *world) { w.volume("v", "1Gi", replica3()) },
-			"Refuse volume/v: replica 3 needs 3 nodes with devices or directories"},
+		{
+			"replica 3 on two nodes", func(w *world) { w.undeclare("n3") }, func(w *world) { w.volume("v", "1Gi", replica3()) },
+			"Refuse volume/v: replica 3 needs 3 nodes with devices or directories",
+		},
 		{"disperse on too few nodes", nil, func(w *world) {
 			w.volume("v", "1Gi", &api.VolumeDurability{Disperse: &api.VolumeDisperse{Data: 4, Redundancy: 2}})
 		}, "Refuse volume/v: disperse 4 + 2 needs 6 nodes"},
@@ -32,8 +34,10 @@ func TestRefused(t *testing.T) {
 			h.Status.Devices[0].Availability, h.Status.Devices[0].Reasons = api.DeviceUnavailable, []string{"it has an ext4 file system"}
 			w.node(4, 1)
 		}, "Refuse node/n4: device wwn-40 on host h4 cannot be used: it has an ext4 file system"},
-		{"shrinking", func(w *world) { w.volume("v", "10Gi", nil) }, func(w *world) { w.vol("v").Spec.Size = resource.MustParse("5Gi") },
-			"Refuse volume/v: its size cannot go from 10Gi to 5Gi: bricks never shrink"},
+		{
+			"shrinking", func(w *world) { w.volume("v", "10Gi", nil) }, func(w *world) { w.vol("v").Spec.Size = resource.MustParse("5Gi") },
+			"Refuse volume/v: its size cannot go from 10Gi to 5Gi: bricks never shrink",
+		},
 		{"an address in use", nil, func(w *world) {
 			w.hosts[0].Status.Addresses = append(w.hosts[0].Status.Addresses, "10.9.9.9")
 			w.nodes[0].Spec.StorageNetwork.IPs = []string{"10.9.9.9"}
@@ -63,10 +67,14 @@ func TestRefused(t *testing.T) {
 		{"two nodes on one address", nil, func(w *world) {
 			w.node(1, 1).Name = "n1b"
 		}, "node n1 has a glusterd on host h1 with the address 10.0.0.1 already"},
-		{"a node that is needed", func(w *world) { w.volume("v", "1Gi", nil) }, func(w *world) { w.undeclare("n2") },
-			"Refuse node/n2: its StorageNode was deleted, and brick /m/wwn-20/v.1 of volume v (replica 3, 1Gi) has nowhere to go"},
-		{"a device that is needed", func(w *world) { w.volume("v", "1Gi", nil) }, func(w *world) { w.nodes[1].Spec.Devices = nil },
-			"Refuse node/n2: device wwn-20 was removed from StorageNode n2, and brick"},
+		{
+			"a node that is needed", func(w *world) { w.volume("v", "1Gi", nil) }, func(w *world) { w.undeclare("n2") },
+			"Refuse node/n2: its StorageNode was deleted, and brick /m/wwn-20/v.1 of volume v (replica 3, 1Gi) has nowhere to go",
+		},
+		{
+			"a device that is needed", func(w *world) { w.volume("v", "1Gi", nil) }, func(w *world) { w.nodes[1].Spec.Devices = nil },
+			"Refuse node/n2: device wwn-20 was removed from StorageNode n2, and brick",
+		},
 		{"the only copy", func(w *world) {
 			w.volume("v", "1Gi", &api.VolumeDurability{Distribute: &api.VolumeDistribute{}})
 		}, func(w *world) {
@@ -75,13 +83,15 @@ func TestRefused(t *testing.T) {
 			w.gluster.settle()
 			w.undeclare(b.node.name)
 		}, "has the only copy of its files and does not serve: bring it back"},
-		{"built in another way", func(w *world) {
-			w.volume("v", "1Gi", nil)
-			w.settle()
-			now := metav1.NewTime(w.now)
-			w.vol("v").DeletionTimestamp = &now
-		}, func(w *world) { w.volume("v", "1Gi", &api.VolumeDurability{Arbiter: &api.VolumeArbiter{}}) },
-			"Refuse volume/v: the pool has a volume of this name that is built in another way (1 x 3, and 1 x (2 + 1) is declared)"},
+		{
+			"built in another way", func(w *world) {
+				w.volume("v", "1Gi", nil)
+				w.settle()
+				now := metav1.NewTime(w.now)
+				w.vol("v").DeletionTimestamp = &now
+			}, func(w *world) { w.volume("v", "1Gi", &api.VolumeDurability{Arbiter: &api.VolumeArbiter{}}) },
+			"Refuse volume/v: the pool has a volume of this name that is built in another way (1 x 3, and 1 x (2 + 1) is declared)",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := poolOf(t, 3)

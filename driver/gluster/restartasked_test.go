@@ -75,11 +75,15 @@ func TestRestart_asked_pod(t *testing.T) {
 		want       string
 	}{
 		"all is well": {durability: replica3(), runtime: api.RuntimePod},
-		"another node is off": {durability: replica3(), runtime: api.RuntimePod, off: []int{3},
-			want: "Refuse: volume v needs it: brick "},
+		"another node is off": {
+			durability: replica3(), runtime: api.RuntimePod, off: []int{3},
+			want: "Refuse: volume v needs it: brick ",
+		},
 		"another node is off, on a machine": {durability: replica3(), runtime: api.RuntimeSystemd, off: []int{3}},
-		"copies are not alike": {durability: replica3(), runtime: api.RuntimePod, stale: true,
-			want: "Wait: volume v needs it: 10 entries of brick "},
+		"copies are not alike": {
+			durability: replica3(), runtime: api.RuntimePod, stale: true,
+			want: "Wait: volume v needs it: 10 entries of brick ",
+		},
 		"copies are not alike, on a machine": {
 			durability: replica3(), runtime: api.RuntimeDetached, stale: true,
 		},

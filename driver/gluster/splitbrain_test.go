@@ -28,13 +28,19 @@ func TestSplitBrainIsTold(t *testing.T) {
 }
 
 func splitVolume() *volume {
-	v := &volume{name: "v", pool: &glusterd.Volume{Name: "v", State: glusterd.VolumeStarted, Replica: 3},
-		status: api.VolumeStatus{SplitBrains: []string{"/d", "/f"}}}
+	v := &volume{
+		name: "v", pool: &glusterd.Volume{Name: "v", State: glusterd.VolumeStarted, Replica: 3},
+		status: api.VolumeStatus{SplitBrains: []string{"/d", "/f"}},
+	}
 	for i := range 3 {
-		v.pool.Bricks = append(v.pool.Bricks, glusterd.Brick{State: glusterd.BrickOnline,
-			Heal: &glusterd.Heal{Pending: 2, SplitBrain: 1}})
-		v.status.Bricks = append(v.status.Bricks, api.VolumeBrick{Node: fmt.Sprintf("n%d", i),
-			Path: fmt.Sprintf("/b%d", i), Online: i < 2})
+		v.pool.Bricks = append(v.pool.Bricks, glusterd.Brick{
+			State: glusterd.BrickOnline,
+			Heal:  &glusterd.Heal{Pending: 2, SplitBrain: 1},
+		})
+		v.status.Bricks = append(v.status.Bricks, api.VolumeBrick{
+			Node: fmt.Sprintf("n%d", i),
+			Path: fmt.Sprintf("/b%d", i), Online: i < 2,
+		})
 	}
 	v.declared = &api.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: "files", Name: "v"}, Status: v.status}
 	return v

@@ -163,8 +163,10 @@ func deleteHost(ctx context.Context, j *job) (action.Progress, error) {
 	case err != nil:
 		return action.Progress{}, err
 	case len(reasons) > 0:
-		return action.Progress{Message: "the host is empty; do not power it off yet",
-			WaitsFor: strings.Join(reasons, "; ")}, nil
+		return action.Progress{
+			Message:  "the host is empty; do not power it off yet",
+			WaitsFor: strings.Join(reasons, "; "),
+		}, nil
 	}
 	if len(j.Daemons)+len(j.Nodes) > 0 {
 		names := slices.Concat(j.left(func(*api.Daemon) bool { return true }), nodeNames(j.Nodes))

@@ -16,7 +16,9 @@ import (
 type world struct{ *sim.Memory }
 
 func (w world) Create(ctx context.Context, o storetest.Object) error { return w.Memory.Create(ctx, o) }
+
 func (w world) Update(ctx context.Context, o storetest.Object) error { return w.Memory.Update(ctx, o) }
+
 func (w world) Delete(ctx context.Context, o storetest.Object) error { return w.Memory.Delete(ctx, o) }
 func (w world) Get(ctx context.Context, o storetest.Object) error    { return w.Memory.Get(ctx, o) }
 

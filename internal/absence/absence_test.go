@@ -22,44 +22,95 @@ func TestJudge(t *testing.T) {
 		// says and next are parts of the message and of the next step.
 		says, next string
 	}{
-		"the machine is off": {absence.Facts{Machine: absence.Silent}, false,
-			api.ReasonMachineUnreachable, "10.0.0.2", "host remove h2 --gone"},
-		"it was switched off": {absence.Facts{Machine: absence.Silent, Farewell: absence.Stopped}, false,
-			api.ReasonMachineUnreachable, "was stopped before", "switch the machine of host h2 on"},
+		"the machine is off": {
+			absence.Facts{Machine: absence.Silent},
+			false,
+			api.ReasonMachineUnreachable, "10.0.0.2", "host remove h2 --gone",
+		},
+		"it was switched off": {
+			absence.Facts{Machine: absence.Silent, Farewell: absence.Stopped},
+			false,
+			api.ReasonMachineUnreachable, "was stopped before", "switch the machine of host h2 on",
+		},
 		"a stale connection of a machine that is off": {
-			absence.Facts{Machine: absence.Silent, Seen: absence.Seen{Open: 3}}, false,
-			api.ReasonMachineUnreachable, "does not answer", ""},
-		"its OSDs are not missed yet": {absence.Facts{Machine: absence.Silent, For: 20 * time.Second,
-			Storage: absence.Storage{Up: []string{"osd.1"}}}, false,
-			api.ReasonMachineUnreachable, "still reports osd.1 there as up", "switch the machine"},
-		"its OSDs serve": {absence.Facts{Machine: absence.Silent, For: 2 * time.Minute,
-			Storage: absence.Storage{Up: []string{"osd.1"}}}, false,
-			api.ReasonNetworkCut, "osd.1", "do not remove the host"},
-		"it was killed": {absence.Facts{Machine: absence.Closed}, false,
-			api.ReasonAgentNotRunning, "does not run, or reaches no server", "'systemctl start holdfast'"},
-		"its server was killed": {absence.Facts{Machine: absence.Closed, Server: absence.Closed}, true,
-			api.ReasonAgentNotRunning, "its server", "run 'systemctl start holdfast' on host h2"},
-		"it was stopped": {absence.Facts{Machine: absence.Closed, Farewell: absence.Stopped}, false,
-			api.ReasonAgentStopped, "was stopped", "run 'systemctl start holdfast' on host h2"},
-		"it hangs": {absence.Facts{Machine: absence.Closed, Seen: absence.Seen{Open: 2}}, false,
-			api.ReasonAgentHangs, "SIGSTOP", "run 'systemctl restart holdfast' on host h2"},
-		"it hung, and its watches have ended": {absence.Facts{Machine: absence.Closed, Was: api.ReasonAgentHangs}, false,
-			api.ReasonAgentHangs, "SIGSTOP", "restart"},
-		"its server hangs": {absence.Facts{Machine: absence.Accepts, Server: absence.Hangs}, true,
-			api.ReasonAgentHangs, "its server", "restart"},
-		"its server answers": {absence.Facts{Machine: absence.Accepts, Server: absence.Accepts,
-			Seen: absence.Seen{Open: 1}}, true,
-			api.ReasonAgentDisconnected, "the server of the host answers", "systemctl status holdfast"},
-		"its certificate has ended": {absence.Facts{Machine: absence.Closed, Seen: ended}, false,
-			api.ReasonCertificateEnded, "2026-01-02T03:04:05Z", "holdfast agent --join TOKEN"},
-		"that of a server has": {absence.Facts{Machine: absence.Closed, Seen: ended}, true,
-			api.ReasonCertificateEnded, "ended", "holdfast server --join TOKEN"},
+			absence.Facts{Machine: absence.Silent, Seen: absence.Seen{Open: 3}},
+			false,
+			api.ReasonMachineUnreachable, "does not answer", "",
+		},
+		"its OSDs are not missed yet": {
+			absence.Facts{
+				Machine: absence.Silent, For: 20 * time.Second,
+				Storage: absence.Storage{Up: []string{"osd.1"}},
+			},
+			false,
+			api.ReasonMachineUnreachable, "still reports osd.1 there as up", "switch the machine",
+		},
+		"its OSDs serve": {
+			absence.Facts{
+				Machine: absence.Silent, For: 2 * time.Minute,
+				Storage: absence.Storage{Up: []string{"osd.1"}},
+			},
+			false,
+			api.ReasonNetworkCut, "osd.1", "do not remove the host",
+		},
+		"it was killed": {
+			absence.Facts{Machine: absence.Closed},
+			false,
+			api.ReasonAgentNotRunning, "does not run, or reaches no server", "'systemctl start holdfast'",
+		},
+		"its server was killed": {
+			absence.Facts{Machine: absence.Closed, Server: absence.Closed},
+			true,
+			api.ReasonAgentNotRunning, "its server", "run 'systemctl start holdfast' on host h2",
+		},
+		"it was stopped": {
+			absence.Facts{Machine: absence.Closed, Farewell: absence.Stopped},
+			false,
+			api.ReasonAgentStopped, "was stopped", "run 'systemctl start holdfast' on host h2",
+		},
+		"it hangs": {
+			absence.Facts{Machine: absence.Closed, Seen: absence.Seen{Open: 2}},
+			false,
+			api.ReasonAgentHangs, "SIGSTOP", "run 'systemctl restart holdfast' on host h2",
+		},
+		"it hung, and its watches have ended": {
+			absence.Facts{Machine: absence.Closed, Was: api.ReasonAgentHangs},
+			false,
+			api.ReasonAgentHangs, "SIGSTOP", "restart",
+		},
+		"its server hangs": {
+			absence.Facts{Machine: absence.Accepts, Server: absence.Hangs},
+			true,
+			api.ReasonAgentHangs, "its server", "restart",
+		},
+		"its server answers": {
+			absence.Facts{
+				Machine: absence.Accepts, Server: absence.Accepts,
+				Seen: absence.Seen{Open: 1},
+			},
+			true,
+			api.ReasonAgentDisconnected, "the server of the host answers", "systemctl status holdfast",
+		},
+		"its certificate has ended": {
+			absence.Facts{Machine: absence.Closed, Seen: ended},
+			false,
+			api.ReasonCertificateEnded, "2026-01-02T03:04:05Z", "holdfast agent --join TOKEN",
+		},
+		"that of a server has": {
+			absence.Facts{Machine: absence.Closed, Seen: ended},
+			true,
+			api.ReasonCertificateEnded, "ended", "holdfast server --join TOKEN",
+		},
 		"it was refused long ago": {
-			absence.Facts{Machine: absence.Closed, Seen: absence.Seen{Refused: absence.Ended, Ago: 300}}, false,
-			api.ReasonAgentNotRunning, "", ""},
+			absence.Facts{Machine: absence.Closed, Seen: absence.Seen{Refused: absence.Ended, Ago: 300}},
+			false,
+			api.ReasonAgentNotRunning, "", "",
+		},
 		"its authority is another one": {
-			absence.Facts{Machine: absence.Closed, Seen: absence.Seen{Refused: absence.Stranger, Ago: 1}}, false,
-			api.ReasonCertificateRefused, "do not trust", "holdfast token create"},
+			absence.Facts{Machine: absence.Closed, Seen: absence.Seen{Refused: absence.Stranger, Ago: 1}},
+			false,
+			api.ReasonCertificateRefused, "do not trust", "holdfast token create",
+		},
 		"nothing could be tried": {absence.Facts{}, false, api.ReasonAgentDisconnected, "no heartbeat", "systemctl status"},
 	} {
 		h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h2"}, Status: api.HostStatus{Addresses: []string{"10.0.0.2"}}}
@@ -84,11 +135,15 @@ func TestJudge(t *testing.T) {
 func TestStorageOf(t *testing.T) {
 	t.Parallel()
 	daemon := func(kind, id string) *api.Daemon {
-		return &api.Daemon{ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
-			Spec: api.DaemonSpec{Cluster: "c", Host: "h2", Type: kind, ID: id}}
+		return &api.Daemon{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
+			Spec:       api.DaemonSpec{Cluster: "c", Host: "h2", Type: kind, ID: id},
+		}
 	}
-	daemons := []*api.Daemon{daemon("ceph-osd", "1"), daemon("ceph-osd", "10"), daemon("ceph-mon", "b"),
-		daemon("ceph-mgr", "b")}
+	daemons := []*api.Daemon{
+		daemon("ceph-osd", "1"), daemon("ceph-osd", "10"), daemon("ceph-mon", "b"),
+		daemon("ceph-mgr", "b"),
+	}
 	down := func(names ...string) []api.HealthCheck {
 		c := api.HealthCheck{Code: "OSD_DOWN"}
 		for _, name := range names {
@@ -106,8 +161,11 @@ func TestStorageOf(t *testing.T) {
 		"one is":     {api.CephStatus{OSDs: 12, OSDsUp: 11}, down("osd.10"), false, "osd.1 as up, and mon.b, osd.10 as down"},
 		"none is":    {api.CephStatus{OSDs: 12, OSDsUp: 10}, down("osd.1", "osd.10"), false, "mon.b, osd.1, osd.10 as down"},
 		"it is mute": {api.CephStatus{OSDs: 12, OSDsUp: 10}, down("osd.1", "osd.10"), true, ""},
-		"they are down and out": {api.CephStatus{Quorum: []string{"b"}, OSDs: 12, OSDsUp: 10}, nil, false,
-			"Ceph reports mon.b as up"},
+		"they are down and out": {
+			api.CephStatus{Quorum: []string{"b"}, OSDs: 12, OSDsUp: 10},
+			nil, false,
+			"Ceph reports mon.b as up",
+		},
 		"only one is named": {api.CephStatus{OSDs: 12, OSDsUp: 9}, down("osd.1"), false, "mon.b, osd.1 as down"},
 	} {
 		s := api.StorageStatus{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}

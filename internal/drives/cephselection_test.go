@@ -207,8 +207,10 @@ func (f *cephFilter) filters(logic string) []api.DriveFilter {
 		is     bool
 		filter api.DriveFilter
 	}{
-		{f.Model != "", api.DriveFilter{Model: f.Model}}, {f.Vendor != "", api.DriveFilter{Vendor: f.Vendor}},
-		{f.Size != "", api.DriveFilter{Size: f.Size}}, {f.Rotational != nil, api.DriveFilter{Rotational: f.Rotational}},
+		{f.Model != "", api.DriveFilter{Model: f.Model}},
+		{f.Vendor != "", api.DriveFilter{Vendor: f.Vendor}},
+		{f.Size != "", api.DriveFilter{Size: f.Size}},
+		{f.Rotational != nil, api.DriveFilter{Rotational: f.Rotational}},
 	} {
 		if has.is {
 			has.filter.Match = api.DriveMatchCeph

@@ -33,18 +33,35 @@ func TestDivide(t *testing.T) {
 		{"one is the whole disk", 1, nil, []api.Device{disk("a", "4T")}, "h1/a", ""},
 		{"two", 2, nil, []api.Device{disk("a", "100Gi")}, "h1/a.0 data:a+51199, h1/a.1 data:a+51199", ""},
 		{"three, not even", 3, nil, []api.Device{disk("a", "100Gi")}, "h1/a.0 data:a+34132, h1/a.1 data:a+34132, h1/a.2 data:a+34132", ""},
-		{"the limit counts disks", 2, func(g *api.DriveGroup) { g.Spec.DataDevices[0].Limit = 1 }, []api.Device{disk("a", "100Gi"), disk("b", "100Gi")},
-			"h1/a.0 data:a+51199, h1/a.1 data:a+51199", ""},
+		{
+			"the limit counts disks", 2, func(g *api.DriveGroup) { g.Spec.DataDevices[0].Limit = 1 },
+			[]api.Device{disk("a", "100Gi"), disk("b", "100Gi")},
+			"h1/a.0 data:a+51199, h1/a.1 data:a+51199", "",
+		},
 		{"but for one part", 2, func(g *api.DriveGroup) { g.Spec.Exclude = []string{"a.0"} }, []api.Device{disk("a", "100Gi")}, "h1/a.1 data:a+51199", ""},
-		{"each its own database", 2, func(g *api.DriveGroup) { g.Spec.DBDevices = []api.DriveFilter{{Model: "ssd"}} }, []api.Device{disk("a", "100Gi"), disk("s", "10Gi", flash)},
-			"h1/a.0 data:a+51199 db:s+5119, h1/a.1 data:a+51199 db:s+5119", ""},
-		{"too small", 16, nil, []api.Device{disk("a", "60Gi")}, "",
-			"disk a (ACME HDD S-a 64.4 GB) of host h1 is too small for 16 OSDs: each would have 4 GB, but needs 5 GB; lower osdsPerDevice"},
-		{"a partition", 2, func(g *api.DriveGroup) { g.Spec.DataDevices = []api.DriveFilter{{Paths: []string{"/dev/p"}}} },
-			[]api.Device{disk("a", "100Gi", mounted), disk("p", "50Gi", func(d *api.Device) { d.Kind, d.Parent = api.DevicePartition, "a" })}, "",
-			"disk p (ACME HDD S-p 53.7 GB) of host h1 is a partition, but osdsPerDevice divides only disks"},
-		{"databases too small", 2, func(g *api.DriveGroup) { g.Spec.DBDevices = []api.DriveFilter{{Model: "ssd"}} }, []api.Device{disk("a", "100Gi"), disk("s", "1Gi", flash)}, "",
-			"is too small for the databases of 2 OSDs: each would have 535.8 MB"},
+		{
+			"each its own database", 2, func(g *api.DriveGroup) { g.Spec.DBDevices = []api.DriveFilter{{Model: "ssd"}} },
+			[]api.Device{disk("a", "100Gi"), disk("s", "10Gi", flash)},
+			"h1/a.0 data:a+51199 db:s+5119, h1/a.1 data:a+51199 db:s+5119", "",
+		},
+		{
+			"too small", 16, nil,
+			[]api.Device{disk("a", "60Gi")},
+			"",
+			"disk a (ACME HDD S-a 64.4 GB) of host h1 is too small for 16 OSDs: each would have 4 GB, but needs 5 GB; lower osdsPerDevice",
+		},
+		{
+			"a partition", 2, func(g *api.DriveGroup) { g.Spec.DataDevices = []api.DriveFilter{{Paths: []string{"/dev/p"}}} },
+			[]api.Device{disk("a", "100Gi", mounted), disk("p", "50Gi", func(d *api.Device) { d.Kind, d.Parent = api.DevicePartition, "a" })},
+			"",
+			"disk p (ACME HDD S-p 53.7 GB) of host h1 is a partition, but osdsPerDevice divides only disks",
+		},
+		{
+			"databases too small", 2, func(g *api.DriveGroup) { g.Spec.DBDevices = []api.DriveFilter{{Model: "ssd"}} },
+			[]api.Device{disk("a", "100Gi"), disk("s", "1Gi", flash)},
+			"",
+			"is too small for the databases of 2 OSDs: each would have 535.8 MB",
+		},
 	} {
 		o := Decide([]*api.DriveGroup{divided(tt.count, tt.change)}, []api.Host{testHost("h1", tt.devices...)}, env(nobody))[0]
 		if got := slots(o.Devices); got != tt.want || (tt.problem == "") != (len(o.Problems) == 0) || !strings.Contains(strings.Join(o.Problems, "\n"), tt.problem) {
@@ -86,12 +103,16 @@ func TestDivide_later(t *testing.T) {
 	}{
 		{"nothing", func(*api.DriveGroup) {}, cut("a.0", "a.1"), both, "h1/b", ""},
 		{"the disk grows by one part", func(*api.DriveGroup) {}, grown("a.0", "a.1"), both, "h1/b", ""},
-		{"and all that matches is taken", func(g *api.DriveGroup) { g.Spec.NewDevices = api.NewDevicesTake }, grown("a.0", "a.1"),
-			both + ", h1/b.0 data:b+51199, h1/b.1 data:b+51199", "", ""},
+		{
+			"and all that matches is taken", func(g *api.DriveGroup) { g.Spec.NewDevices = api.NewDevicesTake }, grown("a.0", "a.1"),
+			both + ", h1/b.0 data:b+51199, h1/b.1 data:b+51199", "", "",
+		},
 		{"before the parts are there", func(*api.DriveGroup) {}, cut(), both, "h1/b", ""},
-		{"another number", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 4, []string{"b"} }, cut("a.0", "a.1"),
+		{
+			"another number", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 4, []string{"b"} }, cut("a.0", "a.1"),
 			both + ", h1/b.0 data:b+25599, h1/b.1 data:b+25599, h1/b.2 data:b+25599, h1/b.3 data:b+25599", "",
-			"osdsPerDevice applies only to new disks: disk a (ACME HDD S-a 107.4 GB) of host h1"},
+			"osdsPerDevice applies only to new disks: disk a (ACME HDD S-a 107.4 GB) of host h1",
+		},
 		{"none any more", func(g *api.DriveGroup) { g.Spec.OSDsPerDevice, g.Spec.Take = 0, []string{"b"} }, cut("a.0", "a.1"), both + ", h1/b", "", "applies only to new disks: disk a"},
 		{"one OSD leaves", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"a.1"} }, cut("a.0", "a.1"), "h1/a.0 data:a+51199", "h1/b", ""},
 		{"the disk leaves", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"S-a"} }, cut("a.0", "a.1"), "", "h1/b", "spec.exclude lists it"},

@@ -80,8 +80,10 @@ func TestMatch(t *testing.T) {
 		{"or", []api.DriveFilter{{Size: "4T"}, {Model: "ssd"}}, "", []string{"a", "b", "-c: its size is 1 TB, not 4T", "-d: its size is 1 TB, not 4T"}},
 		{"limit", []api.DriveFilter{{All: true, Limit: 2}}, "", []string{"a", "b", "-c: it is mounted at /", "-d: the limit of 2 on a host is reached"}},
 		{"limit with one that is held", []api.DriveFilter{{All: true, Limit: 2}}, "d", []string{"a", "-b: the limit of 2 on a host is reached", "-c: it is mounted at /"}},
-		{"serial number", []api.DriveFilter{{Paths: []string{"S-d"}}}, "", []string{"-a: none of its paths is in the filter", "-b: none of its paths is in the filter",
-			"-c: none of its paths is in the filter", "d"}},
+		{"serial number", []api.DriveFilter{{Paths: []string{"S-d"}}}, "", []string{
+			"-a: none of its paths is in the filter", "-b: none of its paths is in the filter",
+			"-c: none of its paths is in the filter", "d",
+		}},
 		{"a partition by its path", []api.DriveFilter{{Paths: []string{"/dev/p"}}}, "a.b.c.d", []string{"p"}},
 		{"vendor", []api.DriveFilter{{Vendor: "other"}}, "b.c.d", []string{`-a: its vendor is "ACME", not "other"`}},
 	} {
@@ -189,12 +191,18 @@ func TestDecide_refuses(t *testing.T) {
 		want   string
 	}{
 		{"no host", []*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.Placement.Pattern = "x*" })}, "its placement selects no host"},
-		{"no disk", []*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.DataDevices[0] = api.DriveFilter{Size: "2T:"} })},
-			"it selects no disk; closest: disk a (ACME HDD S-a 1 TB) of host h1: its size is 1 TB, not 2T:, disk b (ACME HDD S-b 2 TB) of host h1: it is mounted at /"},
+		{
+			"no disk",
+			[]*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.DataDevices[0] = api.DriveFilter{Size: "2T:"} })},
+			"it selects no disk; closest: disk a (ACME HDD S-a 1 TB) of host h1: its size is 1 TB, not 2T:, disk b (ACME HDD S-b 2 TB) of host h1: it is mounted at /",
+		},
 		{"not near", []*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.DataDevices[0] = api.DriveFilter{Size: "8T", Model: "x", Vendor: "y"} })}, "it selects no disk of 1 host"},
 		{"two groups", []*api.DriveGroup{group("g", nil), group("h", nil)}, "disk a (ACME HDD S-a 1 TB) of host h1 is matched by DriveGroup h, too, so neither uses it"},
-		{"one in use", []*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.Take = []string{"S-b"} })},
-			"cannot use disk b (ACME HDD S-b 2 TB) of host h1 of spec.take: it is mounted at /"},
+		{
+			"one in use",
+			[]*api.DriveGroup{group("g", func(g *api.DriveGroup) { g.Spec.Take = []string{"S-b"} })},
+			"cannot use disk b (ACME HDD S-b 2 TB) of host h1 of spec.take: it is mounted at /",
+		},
 	} {
 		o := Decide(tt.groups, hosts, env(nobody))[0]
 		if len(o.Problems) != 1 || !strings.HasPrefix(o.Problems[0], tt.want) {

@@ -54,7 +54,9 @@ func TestReplaces(t *testing.T) {
 	g := group("g", func(g *api.DriveGroup) {
 		g.Spec.Replace, g.Spec.Exclude = []string{"S-a", "S-gone", "0x5000c", "nothing"}, []string{"partuuid-1", "neither"}
 		g.Status.Devices = []api.GroupDevice{
-			{Host: "h1", ID: "a", Serial: "S-a"}, {Host: "h1", ID: "b", Serial: "S-gone"}, {Host: "h1", ID: "wwn-0x5000c"},
+			{Host: "h1", ID: "a", Serial: "S-a"},
+			{Host: "h1", ID: "b", Serial: "S-gone"},
+			{Host: "h1", ID: "wwn-0x5000c"},
 			{Host: "h1", ID: "c", DB: &api.DeviceSlot{ID: "s", Serial: "S-s", Size: resource.MustParse("1G")}},
 		}
 	})
@@ -81,8 +83,11 @@ func TestReplaces(t *testing.T) {
 func TestMatch_note(t *testing.T) {
 	h := testHost("h1", disk("a", "4000787030016"), disk("b", "3500G"))
 	for _, tt := range []struct{ size, a, b string }{
-		{"4TB:", "- as Holdfast compares it would match", "-"}, {"3TB:", "+", "+"},
-		{":3TB", "-", "-"}, {"3TB:3TB", "-", "-"}, {":3999G", "+ it matches as Ceph compares, but not as Holdfast does", "+"},
+		{"4TB:", "- as Holdfast compares it would match", "-"},
+		{"3TB:", "+", "+"},
+		{":3TB", "-", "-"},
+		{"3TB:3TB", "-", "-"},
+		{":3999G", "+ it matches as Ceph compares, but not as Holdfast does", "+"},
 	} {
 		var got []string
 		filters := []api.DriveFilter{{Size: tt.size, Match: api.DriveMatchCeph}}

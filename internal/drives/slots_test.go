@@ -56,8 +56,11 @@ func TestSlots(t *testing.T) {
 		problem string
 	}{
 		{"evenly", nil, []api.Device{disk("a", "4T"), disk("b", "4T"), disk("s", "100Gi", flash)}, "h1/a db:s+51199, h1/b db:s+51199", ""},
-		{"on two", nil, []api.Device{disk("a", "4T"), disk("b", "4T"), disk("c", "4T"), disk("s", "100Gi", flash), disk("t", "100Gi", flash)},
-			"h1/a db:s+51199, h1/b db:t+51199, h1/c db:s+51199", ""},
+		{
+			"on two", nil,
+			[]api.Device{disk("a", "4T"), disk("b", "4T"), disk("c", "4T"), disk("s", "100Gi", flash), disk("t", "100Gi", flash)},
+			"h1/a db:s+51199, h1/b db:t+51199, h1/c db:s+51199", "",
+		},
 		{"a size", func(g *api.DriveGroup) { g.Spec.DBSize = size("10Gi") }, []api.Device{disk("a", "4T"), disk("s", "100Gi", flash)}, "h1/a db:s+10240", ""},
 		{"slots", func(g *api.DriveGroup) { g.Spec.DBSlots = 4 }, []api.Device{disk("a", "4T"), disk("s", "100Gi", flash)}, "h1/a db:s+25599", ""},
 		{"logs, too", func(g *api.DriveGroup) {
@@ -65,15 +68,31 @@ func TestSlots(t *testing.T) {
 			g.Spec.WALDevices, g.Spec.WALSize = []api.DriveFilter{{Paths: []string{"t"}}}, size("1Gi")
 		}, []api.Device{disk("a", "4T"), disk("s", "100Gi", flash), disk("t", "100Gi", flash)}, "h1/a db:s+102398 wal:t+1024", ""},
 		{"none", nil, []api.Device{disk("a", "4T")}, "", "no disk of host h1 is used, because it has none for the databases of its OSDs: dbDevices selects no empty disk"},
-		{"none that is empty", nil, []api.Device{disk("a", "4T"), disk("s", "1T", flash, mounted)}, "",
-			"dbDevices selects no disk; closest: disk s (FAST SSD S-s 1 TB) of host h1: it is mounted at /"},
-		{"too small", nil, []api.Device{disk("a", "4T"), disk("b", "4T"), disk("s", "1Gi", flash)}, "",
-			"disk s (FAST SSD S-s 1.1 GB) of host h1 is too small for the databases of 2 OSDs: each would have 535.8 MB, but needs 1.1 GB"},
-		{"too small for the size", func(g *api.DriveGroup) { g.Spec.DBSize = size("60Gi") }, []api.Device{disk("a", "4T"), disk("b", "4T"), disk("s", "100Gi", flash)}, "",
-			"no disk for 2 new OSDs of host h1 is used, because there is no space for the databases (disk s serves 0 OSDs and has 107.4 GB left)"},
+		{
+			"none that is empty", nil,
+			[]api.Device{disk("a", "4T"), disk("s", "1T", flash, mounted)},
+			"",
+			"dbDevices selects no disk; closest: disk s (FAST SSD S-s 1 TB) of host h1: it is mounted at /",
+		},
+		{
+			"too small", nil,
+			[]api.Device{disk("a", "4T"), disk("b", "4T"), disk("s", "1Gi", flash)},
+			"",
+			"disk s (FAST SSD S-s 1.1 GB) of host h1 is too small for the databases of 2 OSDs: each would have 535.8 MB, but needs 1.1 GB",
+		},
+		{
+			"too small for the size", func(g *api.DriveGroup) { g.Spec.DBSize = size("60Gi") },
+			[]api.Device{disk("a", "4T"), disk("b", "4T"), disk("s", "100Gi", flash)},
+			"",
+			"no disk for 2 new OSDs of host h1 is used, because there is no space for the databases (disk s serves 0 OSDs and has 107.4 GB left)",
+		},
 		{"too few slots", func(g *api.DriveGroup) { g.Spec.DBSlots = 1 }, []api.Device{disk("a", "4T"), disk("b", "4T"), disk("s", "100Gi", flash)}, "", "make dbSize smaller or dbSlots larger"},
-		{"one disk for both", func(g *api.DriveGroup) { g.Spec.DataDevices[0] = api.DriveFilter{All: true} }, []api.Device{disk("a", "4T"), disk("s", "100Gi", flash)}, "",
-			"disk s (FAST SSD S-s 107.4 GB) of host h1 is matched by dataDevices and by dbDevices, so neither uses it"},
+		{
+			"one disk for both", func(g *api.DriveGroup) { g.Spec.DataDevices[0] = api.DriveFilter{All: true} },
+			[]api.Device{disk("a", "4T"), disk("s", "100Gi", flash)},
+			"",
+			"disk s (FAST SSD S-s 107.4 GB) of host h1 is matched by dataDevices and by dbDevices, so neither uses it",
+		},
 		{"excluded", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"S-s"} }, []api.Device{disk("a", "4T"), disk("s", "1T", flash), disk("t", "100Gi", flash)}, "h1/a db:t+102398", ""},
 	} {
 		o := Decide([]*api.DriveGroup{split(tt.change)}, []api.Host{testHost("h1", tt.devices...)}, env(nobody))[0]
@@ -121,16 +140,31 @@ func TestSlots_replaced(t *testing.T) {
 		want    string
 		problem string
 	}{
-		{"the slot of the old one", func(g *api.DriveGroup) { g.Spec.Exclude, g.Spec.Take = []string{"a"}, []string{"c"} },
-			[]api.Device{part("leaving", "s", "40Gi"), part("db of b", "s", "40Gi")}, "h1/b db:s+40960, h1/c db:s+40960", ""},
-		{"which is kept", func(g *api.DriveGroup) { g.Spec.Exclude, g.Spec.Take = []string{"a"}, []string{"c"} },
-			[]api.Device{part("kept", "s", "40Gi"), part("db of b", "s", "40Gi")}, "h1/b db:s+40960", "free the space of removed OSDs there"},
-		{"no room", func(g *api.DriveGroup) { g.Spec.Take = []string{"c"} },
-			[]api.Device{part("db of a", "s", "40Gi"), part("db of b", "s", "40Gi")}, "h1/a db:s+40960, h1/b db:s+40960", "disk s serves 2 OSDs and has 21.5 GB left"},
-		{"room", func(g *api.DriveGroup) { g.Spec.Take, g.Spec.DBSize = []string{"c"}, size("19Gi") },
-			[]api.Device{part("db of a", "s", "40Gi"), part("db of b", "s", "40Gi")}, "h1/a db:s+40960, h1/b db:s+40960, h1/c db:s+19456", ""},
-		{"the disk is excluded", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"S-s"} },
-			[]api.Device{part("db of a", "s", "40Gi"), part("db of b", "s", "40Gi")}, "", ""},
+		{
+			"the slot of the old one", func(g *api.DriveGroup) { g.Spec.Exclude, g.Spec.Take = []string{"a"}, []string{"c"} },
+			[]api.Device{part("leaving", "s", "40Gi"), part("db of b", "s", "40Gi")},
+			"h1/b db:s+40960, h1/c db:s+40960", "",
+		},
+		{
+			"which is kept", func(g *api.DriveGroup) { g.Spec.Exclude, g.Spec.Take = []string{"a"}, []string{"c"} },
+			[]api.Device{part("kept", "s", "40Gi"), part("db of b", "s", "40Gi")},
+			"h1/b db:s+40960", "free the space of removed OSDs there",
+		},
+		{
+			"no room", func(g *api.DriveGroup) { g.Spec.Take = []string{"c"} },
+			[]api.Device{part("db of a", "s", "40Gi"), part("db of b", "s", "40Gi")},
+			"h1/a db:s+40960, h1/b db:s+40960", "disk s serves 2 OSDs and has 21.5 GB left",
+		},
+		{
+			"room", func(g *api.DriveGroup) { g.Spec.Take, g.Spec.DBSize = []string{"c"}, size("19Gi") },
+			[]api.Device{part("db of a", "s", "40Gi"), part("db of b", "s", "40Gi")},
+			"h1/a db:s+40960, h1/b db:s+40960, h1/c db:s+19456", "",
+		},
+		{
+			"the disk is excluded", func(g *api.DriveGroup) { g.Spec.Exclude = []string{"S-s"} },
+			[]api.Device{part("db of a", "s", "40Gi"), part("db of b", "s", "40Gi")},
+			"", "",
+		},
 	} {
 		g := split(func(g *api.DriveGroup) {
 			for _, id := range []string{"a", "b"} {

@@ -15,7 +15,8 @@ func host() *api.Host {
 		{ID: "wwn-1", Path: "/dev/sda", Serial: "S1", WWN: "0x1"},
 		{ID: "wwn-2", Path: "/dev/sdb", Serial: "S2", WWN: "0x2", Links: []string{"/dev/disk/by-id/two"}},
 		{ID: "wwn-2-part1", Path: "/dev/sdb1", Serial: "S2", WWN: "0x2", Parent: "wwn-2"},
-		{ID: "wwn-3", Path: "/dev/sdc", Serial: "S9"}, {ID: "wwn-4", Path: "/dev/sdd", Serial: "S9"},
+		{ID: "wwn-3", Path: "/dev/sdc", Serial: "S9"},
+		{ID: "wwn-4", Path: "/dev/sdd", Serial: "S9"},
 	}
 	return h
 }
@@ -33,28 +34,42 @@ func TestOf(t *testing.T) {
 	}{
 		{name: "none", devices: []string{"wwn-1"}},
 		{name: "id", devices: []string{"wwn-1", "S2"}, exclude: []string{"wwn-2"}, leaves: []string{"S2"}},
-		{name: "a disk, not its partition", devices: []string{"wwn-2", "wwn-2-part1"},
-			exclude: []string{"S2"}, leaves: []string{"wwn-2"}},
-		{name: "link", devices: []string{"0x2"}, replace: []string{"disk/by-id/two", "/dev/disk/by-id/two"},
+		{
+			name: "a disk, not its partition", devices: []string{"wwn-2", "wwn-2-part1"},
+			exclude: []string{"S2"}, leaves: []string{"wwn-2"},
+		},
+		{
+			name: "link", devices: []string{"0x2"}, replace: []string{"disk/by-id/two", "/dev/disk/by-id/two"},
 			leaves:    []string{"0x2"},
-			replacing: []string{"wwn-2"}, unmatched: 1},
-		{name: "both lists", devices: []string{"wwn-1"}, exclude: []string{"S1"}, replace: []string{"wwn-1"},
-			leaves: []string{"wwn-1"}},
+			replacing: []string{"wwn-2"}, unmatched: 1,
+		},
+		{
+			name: "both lists", devices: []string{"wwn-1"}, exclude: []string{"S1"}, replace: []string{"wwn-1"},
+			leaves: []string{"wwn-1"},
+		},
 		{name: "two disks", devices: []string{"wwn-3"}, exclude: []string{"S9"}, unmatched: 1},
 		{name: "not among the devices", devices: []string{"wwn-1"}, exclude: []string{"wwn-2"}},
-		{name: "a kernel name that means another disk now", devices: []string{"/dev/sdb"},
+		{
+			name: "a kernel name that means another disk now", devices: []string{"/dev/sdb"},
 			recorded: []api.ClaimedDevice{{Name: "/dev/sdb", ID: "wwn-9"}},
-			exclude:  []string{"wwn-2"}},
-		{name: "the entry as devices has it", devices: []string{"/dev/sdb"},
+			exclude:  []string{"wwn-2"},
+		},
+		{
+			name: "the entry as devices has it", devices: []string{"/dev/sdb"},
 			recorded: []api.ClaimedDevice{{Name: "/dev/sdb", ID: "wwn-9"}},
-			exclude:  []string{"/dev/sdb"}, leaves: []string{"/dev/sdb"}},
-		{name: "pulled", devices: []string{"wwn-9"},
+			exclude:  []string{"/dev/sdb"}, leaves: []string{"/dev/sdb"},
+		},
+		{
+			name: "pulled", devices: []string{"wwn-9"},
 			recorded: []api.ClaimedDevice{{Name: "wwn-9", ID: "wwn-9"}, {Name: "S-nine", ID: "wwn-9"}},
-			replace:  []string{"S-nine"}, leaves: []string{"wwn-9"}, replacing: []string{"wwn-9"}},
+			replace:  []string{"S-nine"}, leaves: []string{"wwn-9"}, replacing: []string{"wwn-9"},
+		},
 		{name: "host unknown", devices: []string{"wwn-1"}, exclude: []string{"S1"}, gone: true},
-		{name: "host unknown, recorded", devices: []string{"S1"},
+		{
+			name: "host unknown, recorded", devices: []string{"S1"},
 			recorded: []api.ClaimedDevice{{Name: "S1", ID: "wwn-1"}}, exclude: []string{"wwn-1"},
-			gone: true, leaves: []string{"S1"}},
+			gone: true, leaves: []string{"S1"},
+		},
 	} {
 		n, h := &api.StorageNode{}, host()
 		n.Spec.Devices, n.Spec.Exclude, n.Spec.Replace, n.Status.Devices = tt.devices, tt.exclude, tt.replace, tt.recorded

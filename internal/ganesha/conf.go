@@ -91,6 +91,8 @@ func (e *Export) text(address string) string {
 
 // Gluster is the storage of a GlusterFS volume whose pool has a node with this address.
 func Gluster(address, volume, path string) []string {
-	return []string{"Name = GLUSTER;", fmt.Sprintf("Hostname = %q;", address), fmt.Sprintf("Volume = %q;", volume),
-		fmt.Sprintf("volpath = %q;", path), `glfs_log = "${LOG}/gfapi.log";`}
+	return []string{
+		"Name = GLUSTER;", fmt.Sprintf("Hostname = %q;", address), fmt.Sprintf("Volume = %q;", volume),
+		fmt.Sprintf("volpath = %q;", path), `glfs_log = "${LOG}/gfapi.log";`,
+	}
 }

@@ -11,8 +11,14 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"node1", "node1", 0}, {"", "osd", 3}, {"nod1", "node1", 1}, {"node12", "node1", 1},
-		{"osd.4", "osd.3", 1}, {"kitten", "sitting", 3}, {"abc", "xyz", 3},
+		{"", "", 0},
+		{"node1", "node1", 0},
+		{"", "osd", 3},
+		{"nod1", "node1", 1},
+		{"node12", "node1", 1},
+		{"osd.4", "osd.3", 1},
+		{"kitten", "sitting", 3},
+		{"abc", "xyz", 3},
 	} {
 		if got := spell.Distance(tt.a, tt.b); got != tt.want {
 			t.Errorf("Distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)

@@ -59,75 +59,113 @@ type Wait struct {
 // List says all that there are.
 func List() []Wait {
 	return []Wait{
-		{"agentSilent", 15 * time.Second,
+		{
+			"agentSilent", 15 * time.Second,
 			"An agent counts as disconnected after this time without a heartbeat. Heartbeats come every 5 s, " +
 				"so two may be lost.",
-			func(w *Waits) *time.Duration { return &w.AgentSilent }},
-		{"hostDead", 2 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.AgentSilent },
+		},
+		{
+			"hostDead", 2 * time.Minute,
 			"A host that a user declared gone must be disconnected for this time before its daemons are " +
 				"released without its agent. It must be connected for this time before it counts as back.",
-			func(w *Waits) *time.Duration { return &w.HostDead }},
-		{"actionLost", 2 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.HostDead },
+		},
+		{
+			"actionLost", 2 * time.Minute,
 			"An agent may finish an action this long after the action's timeout, before the action counts as " +
 				"lost.",
-			func(w *Waits) *time.Duration { return &w.ActionLost }},
-		{"nodeGone", 30 * time.Second,
+			func(w *Waits) *time.Duration { return &w.ActionLost },
+		},
+		{
+			"nodeGone", 30 * time.Second,
 			"Ceph: a host must have no StorageNode for this time before its daemons leave. A StorageNode that" +
 				" is renamed is gone for a moment.",
-			func(w *Waits) *time.Duration { return &w.NodeGone }},
-		{"replicaLost", time.Minute,
+			func(w *Waits) *time.Duration { return &w.NodeGone },
+		},
+		{
+			"replicaLost", time.Minute,
 			"Ceph: the host of a missing mgr, MDS, gateway or rbd-mirror must be disconnected for this time " +
 				"before another host runs a replacement.",
-			func(w *Waits) *time.Duration { return &w.ReplicaLost }},
-		{"replicaSteady", 5 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.ReplicaLost },
+		},
+		{
+			"replicaSteady", 5 * time.Minute,
 			"Ceph: a host that came back must be connected for this time before the replacement of its daemon" +
 				" is removed. This prevents moving back and forth.",
-			func(w *Waits) *time.Duration { return &w.ReplicaSteady }},
-		{"monJoin", 5 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.ReplicaSteady },
+		},
+		{
+			"monJoin", 5 * time.Minute,
 			"Ceph: a new mon whose daemon fails is removed if it has not joined within this time.",
-			func(w *Waits) *time.Duration { return &w.MonJoin }},
-		{"monSlow", 3 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.MonJoin },
+		},
+		{
+			"monSlow", 3 * time.Minute,
 			"Ceph: if a running new mon has not joined within this time, the report says what may keep it " +
 				"out.",
-			func(w *Waits) *time.Duration { return &w.MonSlow }},
-		{"monSteady", time.Minute,
+			func(w *Waits) *time.Duration { return &w.MonSlow },
+		},
+		{
+			"monSteady", time.Minute,
 			"Ceph: the restarts of a new mon do not count any more once it has run for this time.",
-			func(w *Waits) *time.Duration { return &w.MonSteady }},
-		{"monAvoid", time.Hour,
+			func(w *Waits) *time.Duration { return &w.MonSteady },
+		},
+		{
+			"monAvoid", time.Hour,
 			"Ceph: Holdfast creates no mon for this time on a host where a mon kept failing.",
-			func(w *Waits) *time.Duration { return &w.MonAvoid }},
-		{"osdBack", 10 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.MonAvoid },
+		},
+		{
+			"osdBack", 10 * time.Minute,
 			"Ceph: after maintenance, an OSD has this time to come up before Ceph may mark it out. Ceph's own" +
 				" default is the same (mon_osd_down_out_interval).",
-			func(w *Waits) *time.Duration { return &w.OSDBack }},
-		{"daemonFresh", time.Minute,
+			func(w *Waits) *time.Duration { return &w.OSDBack },
+		},
+		{
+			"daemonFresh", time.Minute,
 			"Ceph: a mon or an OSD must run for this time before its absence in Ceph counts: until then the " +
 				"mon does not count as hung, and a down OSD is waited for.",
-			func(w *Waits) *time.Duration { return &w.DaemonFresh }},
-		{"mgrHangs", 5 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.DaemonFresh },
+		},
+		{
+			"mgrHangs", 5 * time.Minute,
 			"Ceph: a mgr whose process runs for this time while Ceph has no mgr at all is restarted: it " +
 				"hangs. Loading its modules takes seconds.",
-			func(w *Waits) *time.Duration { return &w.MgrHangs }},
-		{"restartBack", 2 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.MgrHangs },
+		},
+		{
+			"restartBack", 2 * time.Minute,
 			"Ceph: an OSD that comes back within this time after its restart does not count as flapping.",
-			func(w *Waits) *time.Duration { return &w.RestartBack }},
-		{"restartEnd", 15 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.RestartBack },
+		},
+		{
+			"restartEnd", 15 * time.Minute,
 			"Ceph: an unfinished restart is waited for this long at most, because its agent may never end it.",
-			func(w *Waits) *time.Duration { return &w.RestartEnd }},
-		{"brickLost", 30 * time.Second,
+			func(w *Waits) *time.Duration { return &w.RestartEnd },
+		},
+		{
+			"brickLost", 30 * time.Second,
 			"GlusterFS: the directory of a brick must be gone from a healthy store for this time before the " +
 				"brick counts as lost.",
-			func(w *Waits) *time.Duration { return &w.BrickLost }},
-		{"brickStart", time.Minute,
+			func(w *Waits) *time.Duration { return &w.BrickLost },
+		},
+		{
+			"brickStart", time.Minute,
 			"GlusterFS: started bricks have this time to serve before they are started again.",
-			func(w *Waits) *time.Duration { return &w.BrickStart }},
-		{"brickHeal", time.Minute,
+			func(w *Waits) *time.Duration { return &w.BrickStart },
+		},
+		{
+			"brickHeal", time.Minute,
 			"GlusterFS: the self-heal daemons have this time before Holdfast starts a heal.",
-			func(w *Waits) *time.Duration { return &w.BrickHeal }},
-		{"glusterBack", 2 * time.Minute,
+			func(w *Waits) *time.Duration { return &w.BrickHeal },
+		},
+		{
+			"glusterBack", 2 * time.Minute,
 			"GlusterFS: the bricks of a started node have this time to serve; a later failure does not count " +
 				"as part of its start.",
-			func(w *Waits) *time.Duration { return &w.GlusterBack }},
+			func(w *Waits) *time.Duration { return &w.GlusterBack },
+		},
 	}
 }
 

@@ -130,8 +130,10 @@ func (d *document) disks(spec fields) {
 	}
 	spec.put("deviceClass", class)
 	for _, need := range []struct{ devices, field, to string }{
-		{"db_devices", "block_db_size", "dbSize"}, {"db_devices", "db_slots", "dbSlots"},
-		{"wal_devices", "block_wal_size", "walSize"}, {"wal_devices", "wal_slots", "walSlots"},
+		{"db_devices", "block_db_size", "dbSize"},
+		{"db_devices", "db_slots", "dbSlots"},
+		{"wal_devices", "block_wal_size", "walSize"},
+		{"wal_devices", "wal_slots", "walSlots"},
 	} {
 		if spec[need.to] != nil && spec[strings.TrimSuffix(need.devices, "_devices")+"Devices"] == nil {
 			d.refuse(need.field, "it says how the disks of %s are divided: add these, or leave it out", need.devices)

@@ -47,18 +47,30 @@ func TestAgentPod(t *testing.T) {
 		reason, message string
 	}{
 		"no pod": {[]corev1.Pod{agentsPod("h2", 1, fails)}, "NoPod", "describe daemonset holdfast-agent"},
-		"it fails": {[]corev1.Pod{pod(1, fails)}, "AgentFails",
-			"fails: no /dev (see 'kubectl -n holdfast-system logs agent-h1')"},
+		"it fails": {
+			[]corev1.Pod{pod(1, fails)},
+			"AgentFails",
+			"fails: no /dev (see 'kubectl -n holdfast-system logs agent-h1')",
+		},
 		"it is mute": {[]corev1.Pod{pod(1, corev1.ContainerStatus{State: runs})}, "Silent", "logs agent-h1"},
 		"no words":   {[]corev1.Pod{pod(1, ends(137, "OOMKilled", ""))}, "AgentFails", "exit code 137, OOMKilled"},
-		"no program": {[]corev1.Pod{pod(1, ends(128, startError, "stat /dev/null"))}, "DoesNotStart",
-			"stat /dev/null: compare the DaemonSet"},
-		"no image": {[]corev1.Pod{pod(1, waits("ImagePullBackOff", "not found"))}, "DoesNotStart",
-			"ImagePullBackOff: not found"},
+		"no program": {
+			[]corev1.Pod{pod(1, ends(128, startError, "stat /dev/null"))},
+			"DoesNotStart",
+			"stat /dev/null: compare the DaemonSet",
+		},
+		"no image": {
+			[]corev1.Pod{pod(1, waits("ImagePullBackOff", "not found"))},
+			"DoesNotStart",
+			"ImagePullBackOff: not found",
+		},
 		"no mount": {[]corev1.Pod{pod(1, waits("ContainerCreating", ""))}, "DoesNotStart", "waits for a mount"},
 		"evicted":  {[]corev1.Pod{evicted}, "DoesNotStart", "Evicted: low on memory"},
-		"another one": {[]corev1.Pod{pod(2, waits("ContainerCreating", "")), pod(1, fails)}, "DoesNotStart",
-			"waits for a mount"},
+		"another one": {
+			[]corev1.Pod{pod(2, waits("ContainerCreating", "")), pod(1, fails)},
+			"DoesNotStart",
+			"waits for a mount",
+		},
 	} {
 		h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: "h1"}}
 		if c, ok := agentPod(h, ready, test.pods); ok {

@@ -44,8 +44,10 @@ func hostsOf(nodes []corev1.Node, selector labels.Selector) (hosts []hostOf, ref
 				validation.LabelValueMaxLength)
 			continue
 		}
-		hosts = append(hosts, hostOf{name: node.Name, labels: node.Labels,
-			conditions: []metav1.Condition{nodeReady(node)}})
+		hosts = append(hosts, hostOf{
+			name: node.Name, labels: node.Labels,
+			conditions: []metav1.Condition{nodeReady(node)},
+		})
 	}
 	return hosts, refused
 }

@@ -37,7 +37,8 @@ type identities struct {
 // commands name, for each host and namespace that has some, and the rights of all hosts in the
 // namespaces of clusters.
 func identitiesOf(hosts []api.Host, daemons []api.Daemon, actions []api.Action,
-	clusters []api.StorageCluster) identities {
+	clusters []api.StorageCluster,
+) identities {
 	var i identities
 	there := map[string]bool{}
 	for n := range hosts {
@@ -104,8 +105,10 @@ func (i *identities) addRole(at place, secrets []string) {
 
 func bindingOf(namespace, name, kind string, who rbacv1.Subject) rbacv1.RoleBinding {
 	return rbacv1.RoleBinding{
-		ObjectMeta: ours(namespace, name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind,
-			Name: name}, Subjects: []rbacv1.Subject{who},
+		ObjectMeta: ours(namespace, name), RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: kind,
+			Name: name,
+		}, Subjects: []rbacv1.Subject{who},
 	}
 }
 

@@ -139,8 +139,10 @@ func (k *Keeper) writeHost(ctx context.Context, have *api.Host, want hostOf, lab
 // applyHost writes by server-side apply: people have labels of their own on Hosts.
 func (k *Keeper) applyHost(ctx context.Context, want hostOf) error {
 	return k.apply(ctx, want.name, "labels", map[string]any{
-		"apiVersion": api.GroupVersion.String(), "kind": "Host", "metadata": map[string]any{"name": want.name,
-			"labels": want.labels},
+		"apiVersion": api.GroupVersion.String(), "kind": "Host", "metadata": map[string]any{
+			"name":   want.name,
+			"labels": want.labels,
+		},
 	})
 }
 
@@ -213,6 +215,7 @@ func (k *Keeper) keepNamespaces(ctx context.Context, w *world) (writes []func() 
 
 func sameAccount(_, _ *corev1.ServiceAccount) bool { return true }
 func sameRole(a, b *rbacv1.Role) bool              { return equality.Semantic.DeepEqual(a.Rules, b.Rules) }
+
 func sameBinding(a, b *rbacv1.RoleBinding) bool {
 	return a.RoleRef == b.RoleRef && equality.Semantic.DeepEqual(a.Subjects, b.Subjects)
 }
@@ -227,7 +230,8 @@ func pointers[T any](items []T) []*T {
 
 // keepAll creates, changes and deletes until the objects of a kind are those that are wanted.
 func keepAll[O client.Object](ctx context.Context, c client.Client, have, want []O, same func(a,
-	b O) bool) (writes []func() error) {
+	b O) bool,
+) (writes []func() error) {
 	there := map[types.NamespacedName]O{}
 	for _, o := range have {
 		there[client.ObjectKeyFromObject(o)] = o

@@ -68,7 +68,8 @@ func kinds() []client.Object {
 }
 
 func newCache(config *rest.Config, scheme *runtime.Scheme,
-	failed toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
+	failed toolscache.WatchErrorHandlerWithContext,
+) (cache.Cache, error) {
 	kept, err := labels.NewRequirement(labelKept, selection.Exists, nil)
 	if err != nil {
 		return nil, err

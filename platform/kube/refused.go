@@ -26,7 +26,8 @@ type told struct {
 // tellRefused says of nodes that they become no hosts: in the log, and as an event that 'kubectl
 // describe node' shows.
 func (k *Keeper) tellRefused(ctx context.Context, nodes []corev1.Node,
-	refused map[string]string) (writes []func() error) {
+	refused map[string]string,
+) (writes []func() error) {
 	before := k.told
 	k.told = map[types.UID]told{}
 	for i := range nodes {

@@ -63,10 +63,11 @@ func ask(ctx context.Context, config *rest.Config, address string) (absence.Repl
 	var reached atomic.Bool
 	config = rest.CopyConfig(config)
 	config.Host, config.Timeout = "https://"+address, askTimeout
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
-		reached.Store(
-			true)
-	},
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) {
+			reached.Store(
+				true)
+		},
 		ConnectDone: func(_, _ string, err error) {
 			if err == nil { // the TLS handshake is still to come
 				reached.Store(true)

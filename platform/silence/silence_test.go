@@ -69,7 +69,8 @@ func TestExamine(t *testing.T) {
 		"127.0.0.4": {Refused: absence.Stranger, Ago: 2},
 	}}
 	answers := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
+		_ *http.Request,
+	) {
 		_ = json.NewEncoder(w).Encode(sees)
 	}))
 	defer answers.Close()
@@ -79,8 +80,10 @@ func TestExamine(t *testing.T) {
 	w := &Watcher{
 		Config: &rest.Config{Transport: answers.Client().Transport}, // as that of a server has one
 		Servers: func(context.Context) (map[string]string, error) {
-			return map[string]string{"s": answers.Listener.Addr().String(), "s2": hung.Addr().String(),
-				"s3": closed.Addr().String()}, nil
+			return map[string]string{
+				"s": answers.Listener.Addr().String(), "s2": hung.Addr().String(),
+				"s3": closed.Addr().String(),
+			}, nil
 		},
 		Put: func(_ context.Context, host string, c absence.Cause) error { causes[host] = c.Reason; return nil },
 		Log: slog.New(slog.DiscardHandler),

@@ -130,8 +130,10 @@ func addressesOf(servers map[string]string) (all []string) {
 
 // factsOf puts together what was found out of a host; own is the address of its server, if it runs one.
 func factsOf(h Host, reply absence.Reply, own string, asked map[string]server) absence.Facts {
-	f := absence.Facts{For: time.Since(h.Since), Machine: reply, Farewell: h.Farewell, Was: absence.Reason(h.Host),
-		Storage: h.Storage}
+	f := absence.Facts{
+		For: time.Since(h.Since), Machine: reply, Farewell: h.Farewell, Was: absence.Reason(h.Host),
+		Storage: h.Storage,
+	}
 	if own != "" {
 		f.Server = asked[own].reply
 		if reply == absence.Silent && (f.Server == absence.Accepts || f.Server == absence.Closed) {

@@ -147,7 +147,8 @@ func TestAsk_besideADrain(t *testing.T) {
 	drain.Status = api.ActionStatus{State: api.ActionRunning, Executor: api.ByAgent, Started: &metav1.Time{Time: time.Now()}}
 	must(t, w.UpdateStatus(t.Context(), drain))
 	must(t, storeworld.Serve(t.Context(), s, d.Spec.Host, func(string, engine.Command) (string,
-		error) {
+		error,
+	) {
 		return "done", nil
 	}))
 	if message, err := s.Ask(t.Context(), d, engine.Command{Verb: "start", Object: "v", Daemon: d.Name}); message != "done" || err != nil {
@@ -161,7 +162,8 @@ func BenchmarkAsk(b *testing.B) {
 	w, s := newWorld(b), newStore(b, "s1")
 	d := w.asked(b, "ask-bench")
 	must(b, storeworld.Serve(b.Context(), s, d.Spec.Host, func(string, engine.Command) (string,
-		error) {
+		error,
+	) {
 		return "done", nil
 	}))
 	defer func() {

@@ -114,7 +114,9 @@ func lead(ctx context.Context, c client.Client, token string) error {
 		return err
 	}
 	leader = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.LeaderLease}}
-	leader.Spec = coordinationv1.LeaseSpec{HolderIdentity: &token, LeaseDurationSeconds: ptr.To[int32](15),
-		RenewTime: ptr.To(metav1.NowMicro())}
+	leader.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: &token, LeaseDurationSeconds: ptr.To[int32](15),
+		RenewTime: ptr.To(metav1.NowMicro()),
+	}
 	return c.Create(fence.Setting(ctx, fence.Token{Name: api.LeaderLease, Value: token}), leader)
 }

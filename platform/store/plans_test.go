@@ -22,8 +22,10 @@ func TestRemovePlans(t *testing.T) {
 	s := newStore(t, "plans")
 	const plans = 25 // more than one page
 	for i := range plans {
-		p := &api.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("plan-%06x", i)},
-			Spec: api.PlanSpec{Manifest: "x"}}
+		p := &api.Plan{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("plan-%06x", i)},
+			Spec:       api.PlanSpec{Manifest: "x"},
+		}
 		if err := w.Create(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}

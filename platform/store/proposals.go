@@ -39,7 +39,8 @@ func (x *Plans) Asked() []types.NamespacedName {
 	x.store.list(&list)
 	open := slices.DeleteFunc(list.Items, func(p api.Plan) bool { return p.Status.State != "" || p.Spec.Digest != "" })
 	slices.SortStableFunc(open, func(a,
-		b api.Plan) int {
+		b api.Plan,
+	) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
 	names := make([]types.NamespacedName, len(open))

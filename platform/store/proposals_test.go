@@ -127,8 +127,10 @@ func TestPlans_room(t *testing.T) {
 	must(t, err)
 	a := &api.PlanProposal{PlanContent: api.PlanContent{Digest: "d"}}
 	for i := 0; ; i++ {
-		a.Basis = append(a.Basis, api.PlanBasis{Object: fmt.Sprintf("storagenode/default/n%d", i),
-			UID: strings.Repeat("u", 36), Digest: "d"})
+		a.Basis = append(a.Basis, api.PlanBasis{
+			Object: fmt.Sprintf("storagenode/default/n%d", i),
+			UID:    strings.Repeat("u", 36), Digest: "d",
+		})
 		if answer, err := json.Marshal(a); err != nil || len(answer)+len(text) > propose.Room {
 			must(t, err)
 			break
@@ -163,8 +165,10 @@ func TestRemovePlans_expired(t *testing.T) {
 		p := askedBy("", "", poolManifest)
 		p.Name, p.Annotations = name, map[string]string{api.AnnotationExpiresAfter: c.expires}
 		must(t, w.Create(t.Context(), p))
-		must(t, w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-			Type: c.secret}))
+		must(t, w.Create(t.Context(), &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Type:       c.secret,
+		}))
 	}
 	alone := &corev1.Secret{Type: api.SecretTypePlan}
 	alone.Namespace, alone.Name = "default", "plan-never-made"

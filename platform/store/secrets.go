@@ -17,7 +17,8 @@ import (
 // MakeSecret creates the Secret if there is none of this name. One of this name that is not the
 // cluster's is an error: it must not be used as a key, nor be written over.
 func (s *Store) MakeSecret(ctx context.Context, cluster *api.StorageCluster, want engine.SecretWant,
-	data func() (map[string][]byte, error)) error {
+	data func() (map[string][]byte, error),
+) error {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: want.Name}
 	var have corev1.Secret
 	if err := s.cache.Get(ctx, name, &have); err == nil {

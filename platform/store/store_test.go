@@ -102,11 +102,15 @@ func TestStore_lockDeletedByHand(t *testing.T) {
 func TestStore_closesHolesInTheLog(t *testing.T) {
 	w, c := newWorld(t), newCluster("holes")
 	for _, n := range []int64{3, 4, 6, 9} {
-		must(t, w.Create(t.Context(), engine.EventFor(c, n, engine.Event{Code: "X", Object: fmt.Sprint(n),
-			Message: "m", Time: time.Now()})))
+		must(t, w.Create(t.Context(), engine.EventFor(c, n, engine.Event{
+			Code: "X", Object: fmt.Sprint(n),
+			Message: "m", Time: time.Now(),
+		})))
 	}
-	_, err := newStore(t, "s1").Emit(t.Context(), c, []engine.Event{{Code: "X", Object: "new", Message: "m",
-		Time: time.Now()}}, nil)
+	_, err := newStore(t, "s1").Emit(t.Context(), c, []engine.Event{{
+		Code: "X", Object: "new", Message: "m",
+		Time: time.Now(),
+	}}, nil)
 	must(t, err)
 	if got, want := w.log(t, c), "3:3 4:4 5:6 6:9 7:new"; got != want {
 		t.Errorf("log = %s, want %s", got, want)
@@ -202,8 +206,10 @@ func TestStore_anotherWriterOfTheRecord(t *testing.T) {
 	}
 	_, err = s.Emit(t.Context(), c, nil, map[string]*string{"mine": new("3")})
 	must(t, err)
-	must(t, w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace,
-		Name: "told-" + c.Namespace + "." + c.Name}}))
+	must(t, w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: api.SystemNamespace,
+		Name:      "told-" + c.Namespace + "." + c.Name,
+	}}))
 	if _, err = s.Emit(t.Context(), c, nil, map[string]*string{"mine": new("4")}); !apierrors.IsNotFound(err) {
 		t.Errorf("a record that somebody deleted was written: %v", err)
 	}
@@ -219,8 +225,10 @@ func TestStore_leavesEventsForLater(t *testing.T) {
 	s.LeaveEvents()
 	var want []string
 	for i := range 30 {
-		events := []engine.Event{{Code: "X", Object: fmt.Sprintf("%da", i), Message: "m", Time: time.Now()},
-			{Code: "X", Object: fmt.Sprintf("%db", i), Message: "m", Time: time.Now()}}
+		events := []engine.Event{
+			{Code: "X", Object: fmt.Sprintf("%da", i), Message: "m", Time: time.Now()},
+			{Code: "X", Object: fmt.Sprintf("%db", i), Message: "m", Time: time.Now()},
+		}
 		if n, err := s.Emit(t.Context(), c, events, nil); err != nil || n != 2 {
 			t.Fatalf("%d events were accepted: %v", n, err)
 		}

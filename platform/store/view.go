@@ -60,8 +60,10 @@ func readSecrets(ctx context.Context, r client.Reader, o *engine.Objects) error 
 func secretOf(s *corev1.Secret) engine.ObjectsSecret {
 	return engine.ObjectsSecret{
 		Namespace: s.Namespace, Cluster: clusterOfSecret(s).Name,
-		SecretInfo: engine.SecretInfo{Name: s.Name, UID: string(s.UID), Keys: sortedKeys(s.Data),
-			Annotations: s.Annotations},
+		SecretInfo: engine.SecretInfo{
+			Name: s.Name, UID: string(s.UID), Keys: sortedKeys(s.Data),
+			Annotations: s.Annotations,
+		},
 	}
 }
 

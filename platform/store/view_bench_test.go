@@ -15,8 +15,10 @@ import (
 func BenchmarkObjects_View(b *testing.B) {
 	o := &engine.Objects{}
 	for c := range 4 {
-		o.Clusters = append(o.Clusters, api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default",
-			Name: fmt.Sprint("c", c)}})
+		o.Clusters = append(o.Clusters, api.StorageCluster{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default",
+			Name:      fmt.Sprint("c", c),
+		}})
 	}
 	for h := range 1000 {
 		host, cluster := fmt.Sprintf("h%04d", h*7919%1000), fmt.Sprint("c", h%4)

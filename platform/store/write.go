@@ -47,13 +47,15 @@ var errUnchanged = errors.New("unchanged")
 // writes it under the condition that nobody wrote meanwhile. After a conflict it reads from the API
 // itself and tries again. The error of the API says whether there is no such object.
 func edit[T any, P object[T]](ctx context.Context, s *Store, name types.NamespacedName, change func(P) error,
-	write writer) error {
+	write writer,
+) error {
 	return editObject(ctx, s, name, func() P { return P(new(T)) }, change, write)
 }
 
 // editObject is edit for a kind that is known only when it runs: empty makes an object of it.
 func editObject[O client.Object](ctx context.Context, s *Store, name types.NamespacedName, empty func() O,
-	change func(O) error, write writer) error {
+	change func(O) error, write writer,
+) error {
 	cached := empty()
 	err := s.cache.Get(ctx, name, cached)
 	if apierrors.IsNotFound(err) {
@@ -218,7 +220,8 @@ func (s *Store) PutStatus(ctx context.Context, cluster *api.StorageCluster, stat
 
 // PutClusterStatus writes the StorageCluster's own status, if it differs.
 func (s *Store) PutClusterStatus(ctx context.Context, cluster types.NamespacedName,
-	change func(*api.StorageClusterStatus)) error {
+	change func(*api.StorageClusterStatus),
+) error {
 	err := edit(ctx, s, cluster, func(c *api.StorageCluster) error {
 		before := c.Status.DeepCopy()
 		change(&c.Status)

@@ -314,9 +314,13 @@ func Summary(changes []Change) string {
 	}
 	var parts []string
 	for _, x := range []struct{ verb, text string }{
-		{writeNew, "%s to create"}, {VerbApply, "%s to change"},
-		{VerbDelete, "%s to delete"}, {VerbCreate, "%s to start"}, {VerbChange, "%s to change"},
-		{VerbRemove, "%s to remove"}, {VerbCommand, "%s to the storage system"},
+		{writeNew, "%s to create"},
+		{VerbApply, "%s to change"},
+		{VerbDelete, "%s to delete"},
+		{VerbCreate, "%s to start"},
+		{VerbChange, "%s to change"},
+		{VerbRemove, "%s to remove"},
+		{VerbCommand, "%s to the storage system"},
 	} {
 		noun := "daemon"
 		switch x.verb {

@@ -25,9 +25,11 @@ type Command struct {
 }
 
 // rooms are the directories whose texts people read.
-var rooms = []string{"action", "agent", "api", "cli", "control", "csi", "driver", "engine", "internal",
+var rooms = []string{
+	"action", "agent", "api", "cli", "control", "csi", "driver", "engine", "internal",
 	"leader", "orch",
-	"platform", "propose"}
+	"platform", "propose",
+}
 
 // All are the commands that begin with a program's name, in the packages below root, each text once and sorted.
 func All(root, program string) ([]Command, error) {

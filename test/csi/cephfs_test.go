@@ -196,7 +196,8 @@ func TestCephFS_permissions(t *testing.T) {
 	d.must(v.unmount(n1), v.unpublish("n1"))
 
 	v.capability = &csi.VolumeCapability{AccessType: writer.AccessType, AccessMode: &csi.VolumeCapability_AccessMode{
-		Mode: csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}}
+		Mode: csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
+	}}
 	d.must(v.publish("n1"), v.mount(n1))
 	if _, err := os.ReadFile(filepath.Join(v.target(), "data")); err != nil {
 		t.Errorf("a reader: %v", err)

@@ -63,8 +63,10 @@ func TestCephFS_badInput(t *testing.T) {
 		return err
 	}
 	d.wantCode("a block device", create("a", func(r *csi.CreateVolumeRequest) {
-		r.VolumeCapabilities = []*csi.VolumeCapability{{AccessType: &csi.VolumeCapability_Block{},
-			AccessMode: writer.AccessMode}}
+		r.VolumeCapabilities = []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Block{},
+			AccessMode: writer.AccessMode,
+		}}
 	}), codes.InvalidArgument)
 	err := create("a", func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = 1 << 50 })
 	d.wantCode("larger than the pool", err, codes.ResourceExhausted)
@@ -92,8 +94,10 @@ func TestCephFS_badInput(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	node := rados.Dial(rados.Config{FSID: d.ceph.Config.FSID, MonHost: d.ceph.Config.MonHost,
-		Entity: "client." + d.user[backend.SecretUser], Key: d.user[backend.SecretKey]})
+	node := rados.Dial(rados.Config{
+		FSID: d.ceph.Config.FSID, MonHost: d.ceph.Config.MonHost,
+		Entity: "client." + d.user[backend.SecretUser], Key: d.user[backend.SecretKey],
+	})
 	defer node.Close()
 	_, err = node.Mgr(ctx, map[string]any{"prefix": "fs subvolume ls", "vol_name": fsName}, nil)
 	if !errors.Is(err, syscall.EACCES) {

@@ -293,10 +293,14 @@ func (v *volume) mount(n csi.NodeClient) error {
 }
 
 func (v *volume) unmount(n csi.NodeClient) error {
-	_, err := n.NodeUnpublishVolume(v.within(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.id,
-		TargetPath: v.target()})
-	_, unstage := n.NodeUnstageVolume(v.within(), &csi.NodeUnstageVolumeRequest{VolumeId: v.id,
-		StagingTargetPath: v.staging()})
+	_, err := n.NodeUnpublishVolume(v.within(), &csi.NodeUnpublishVolumeRequest{
+		VolumeId:   v.id,
+		TargetPath: v.target(),
+	})
+	_, unstage := n.NodeUnstageVolume(v.within(), &csi.NodeUnstageVolumeRequest{
+		VolumeId:          v.id,
+		StagingTargetPath: v.staging(),
+	})
 	return errors.Join(err, unstage)
 }
 

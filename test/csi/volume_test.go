@@ -247,8 +247,10 @@ func (v *volume) carrier() int {
 // rbd runs Ceph's own program.
 func (d *driver) rbd(args ...string) {
 	d.t.Helper()
-	all := append([]string{"--mon-host", d.ceph.Config.MonHost, "--id", "admin", "--key", d.ceph.Config.Key,
-		"--no-progress"}, args...)
+	all := append([]string{
+		"--mon-host", d.ceph.Config.MonHost, "--id", "admin", "--key", d.ceph.Config.Key,
+		"--no-progress",
+	}, args...)
 	if out, err := exec.CommandContext(d.t.Context(), "rbd", all...).CombinedOutput(); err != nil {
 		d.t.Fatalf("rbd %v: %v\n%s", args, err, out)
 	}

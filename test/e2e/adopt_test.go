@@ -55,8 +55,10 @@ func TestAdopt(t *testing.T) {
 	}
 	b.refusedAdoption("cannot connect to the cluster", "--keyring", "/var/wrong.keyring")
 	words := b.adopt(false)
-	for _, want := range []string{"mon." + lab.Host(3).Name, "osd.2", lab.Host(1).Disk(0).ID(), "hand", "/var/lib/ceph/mon/ceph-",
-		"osd.0 osd_max_backfills = 1, osd.1 osd_max_backfills = 2, osd.2 osd_max_backfills = 3", "each OSD keeps its CRUSH location"} {
+	for _, want := range []string{
+		"mon." + lab.Host(3).Name, "osd.2", lab.Host(1).Disk(0).ID(), "hand", "/var/lib/ceph/mon/ceph-",
+		"osd.0 osd_max_backfills = 1, osd.1 osd_max_backfills = 2, osd.2 osd_max_backfills = 3", "each OSD keeps its CRUSH location",
+	} {
 		if !strings.Contains(words, want) {
 			t.Errorf("it does not tell of %q:\n%s", want, words)
 		}

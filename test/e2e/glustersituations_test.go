@@ -33,11 +33,20 @@ func TestGlusterSituations(t *testing.T) {
 		name string
 		do   func(*bed)
 	}{
-		{"options", glusterOptionNames}, {"wrong options", glusterWrongOptions}, {"a closed node",
-			func(b *bed) { glusterClosed(b, pool) }},
-		{"a device grows", glusterGrows}, {"a brick hangs", glusterBrickHangs}, {"no self-heal daemon",
-			glusterHealerDown},
-		{"a brick is gone", glusterBrickGone}, {"nodes are off", glusterNodesOff},
+		{"options", glusterOptionNames},
+		{"wrong options", glusterWrongOptions},
+		{
+			"a closed node",
+			func(b *bed) { glusterClosed(b, pool) },
+		},
+		{"a device grows", glusterGrows},
+		{"a brick hangs", glusterBrickHangs},
+		{
+			"no self-heal daemon",
+			glusterHealerDown,
+		},
+		{"a brick is gone", glusterBrickGone},
+		{"nodes are off", glusterNodesOff},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(&bed{t, b.Home}) }) {
 			return
@@ -128,8 +137,11 @@ func glusterOptionNames(b *bed) {
 		return ""
 	}
 	for _, tt := range []struct{ options, timeout, shard string }{
-		{`group: virt`, "20", "on"}, {`group: virt, ping-timeout: "9", "cluster.server-quorum-type": none`, "9", "on"},
-		{`ping-timeout: "8"`, "8", ""}, {`group: samba`, "10", ""}, {`"cluster.heal-timeout": "5"`, "10", ""},
+		{`group: virt`, "20", "on"},
+		{`group: virt, ping-timeout: "9", "cluster.server-quorum-type": none`, "9", "on"},
+		{`ping-timeout: "8"`, "8", ""},
+		{`group: samba`, "10", ""},
+		{`"cluster.heal-timeout": "5"`, "10", ""},
 	} {
 		glusterApply(b, 0, glusterOptions(tt.options))
 		b.awaitPool("the options "+tt.options, func() error {

@@ -23,9 +23,15 @@ func TestOrchWrites(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"hosts", s.hosts}, {"osds", s.osds}, {"mons and mgrs", s.monsAndMgrs}, {"file systems", s.filesystems},
-		{"gateways", s.gateways}, {"daemons", s.daemonsAndServices},
-		{"maintenance", s.maintenance}, {"drive groups", s.driveGroups}, {"drain", s.drained},
+		{"hosts", s.hosts},
+		{"osds", s.osds},
+		{"mons and mgrs", s.monsAndMgrs},
+		{"file systems", s.filesystems},
+		{"gateways", s.gateways},
+		{"daemons", s.daemonsAndServices},
+		{"maintenance", s.maintenance},
+		{"drive groups", s.driveGroups},
+		{"drain", s.drained},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { b.T = t; part.do() }) {
 			break

@@ -61,8 +61,10 @@ func (b *bed) refusals(t *testing.T) {
 		{"mounted device", with(h.Disk(1).ID()), []string{"mounted at /mnt/x"}},
 		{"device with data", with(h.Disk(2).ID()), []string{"ext4"}},
 		{"no such device", with("/dev/nosuch"), []string{"/dev/nosuch"}},
-		{"no such host", strings.Replace(good.YAML(), "kubernetes.io/hostname: h1}", "kubernetes.io/hostname: h11}", 1),
-			[]string{"spec.nodeSelector selects no host", "did you mean kubernetes.io/hostname=h1?", "--when-possible"}},
+		{
+			"no such host", strings.Replace(good.YAML(), "kubernetes.io/hostname: h1}", "kubernetes.io/hostname: h11}", 1),
+			[]string{"spec.nodeSelector selects no host", "did you mean kubernetes.io/hostname=h1?", "--when-possible"},
+		},
 		{"device named twice", with(h.Disk(0).ID(), h.Disk(0).Path()), []string{"same device"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -99,8 +99,10 @@ func (b *bed) restartWaitsInLine() {
 		names = append(names, name)
 		b.await("the restart of "+next.d.Name+" to wait", b.isAction(name, api.ActionPendingSchedule))
 		a := b.actionOf(name)
-		for _, want := range []string{"action " + last + " (daemon.restart daemon/", next.after, next.why,
-			"cancel that with 'holdfast action cancel " + last + "'"} {
+		for _, want := range []string{
+			"action " + last + " (daemon.restart daemon/", next.after, next.why,
+			"cancel that with 'holdfast action cancel " + last + "'",
+		} {
 			if !strings.Contains(a.Status.WaitsFor, want) {
 				b.Errorf("the restart of %s waits for %q, not for %q", next.d.Name, a.Status.WaitsFor, want)
 			}

@@ -67,8 +67,10 @@ func (h *Host) setInit(p process) error {
 func (h *Host) make(o Options) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, dir := range []string{"logs", "disks", "root/etc/ceph", "root/var/lib/ceph", "root/var/lib/dpkg", "root/var/log/ceph",
-		"root/var/cache", "root/var/tmp"} {
+	for _, dir := range []string{
+		"logs", "disks", "root/etc/ceph", "root/var/lib/ceph", "root/var/lib/dpkg", "root/var/log/ceph",
+		"root/var/cache", "root/var/tmp",
+	} {
 		if err := os.MkdirAll(filepath.Join(h.Dir(), dir), 0o755); err != nil {
 			return fmt.Errorf("while making the directories of host %s: %w", h.Name, err)
 		}

@@ -340,8 +340,10 @@ func TestDestroy_fromAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"directory " + dir, "first process of host h1", "first process of host h2", "loop device /dev/loop",
-		"network interface " + lab.state.Prefix, "sleep 600"} {
+	for _, want := range []string{
+		"directory " + dir, "first process of host h1", "first process of host h2", "loop device /dev/loop",
+		"network interface " + lab.state.Prefix, "sleep 600",
+	} {
 		if !strings.Contains(strings.Join(left, "\n"), want) {
 			t.Errorf("%q is missing in %q", want, left)
 		}

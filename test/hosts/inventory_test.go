@@ -84,8 +84,10 @@ func TestInventory_whateverIsOnADisk(t *testing.T) {
 	}{
 		{"file system", "mkfs.ext4 -q -L 'my data' $D", discard, `^has a file system: ext4 "my data" \(uuid [0-9a-f-]{36}\)$`},
 		// The mount cannot be seen from here.
-		{"mounted elsewhere without a signature", "mkfs.ext4 -q $D && mkdir -p /var/m && mount $D /var/m && wipefs -qaf $D", "umount /var/m; " + discard,
-			`^is in use: the kernel refuses to open it exclusively`},
+		{
+			"mounted elsewhere without a signature", "mkfs.ext4 -q $D && mkdir -p /var/m && mount $D /var/m && wipefs -qaf $D", "umount /var/m; " + discard,
+			`^is in use: the kernel refuses to open it exclusively`,
+		},
 		{"swap", "mkswap -q $D", discard, `^holds swap space: swap \(uuid .*\)$`},
 		{"swap in use", "mkswap -q $D && swapon $D", "swapoff $D && " + discard, `^in use as swap space$`},
 		{"partition table", "printf 'label: gpt\\n' | sfdisk -q $D", discard, `^has a partition table \(gpt\)$`},
@@ -94,14 +96,18 @@ func TestInventory_whateverIsOnADisk(t *testing.T) {
 		{"rows of a text", `yes "row 4711" | dd of=$D bs=1M count=300 iflag=fullblock conv=fsync status=none`, discard, `^holds unknown data at byte 0, without a signature`},
 		{"ext4 without its beginning", "mkfs.ext4 -q $D && dd if=/dev/zero of=$D bs=64K count=1 conv=notrunc,fsync status=none", discard, unknown},
 		{"XFS without its beginning", "mkfs.xfs -q $D && dd if=/dev/zero of=$D bs=64K count=1 conv=notrunc,fsync status=none", discard, unknown},
-		{"mounted elsewhere, full, without a signature",
+		{
+			"mounted elsewhere, full, without a signature",
 			"mkfs.ext4 -q $D && mkdir -p /var/m && mount $D /var/m && yes row | head -c 500M > /var/m/rows && sync && wipefs -qaf $D", "umount /var/m; " + discard,
-			`^is in use: the kernel refuses to open it exclusively`},
+			`^is in use: the kernel refuses to open it exclusively`,
+		},
 		{"random bytes", "dd if=/dev/urandom of=$D bs=1M count=8 conv=fsync status=none", discard, unknown},
 		{"rows in the midst", `yes "row 4711" | dd of=$D bs=1M seek=200 count=100 iflag=fullblock conv=notrunc,fsync status=none`, discard, unknown},
 		{"a file system whose signatures were removed", "mkfs.ext4 -q $D && wipefs -qa $D", discard, unknown},
-		{"a copy of a label", "mkdir -p /run/copy && printf 'bluestore block device\\n' | dd of=$D bs=1M seek=1024 conv=notrunc,fsync status=none",
-			discard, `^has a copy of an OSD's BlueStore label at 1 GiB \(byte 1073741824\)\. If it is not needed, run 'holdfast device free /dev/loop`},
+		{
+			"a copy of a label", "mkdir -p /run/copy && printf 'bluestore block device\\n' | dd of=$D bs=1M seek=1024 conv=notrunc,fsync status=none",
+			discard, `^has a copy of an OSD's BlueStore label at 1 GiB \(byte 1073741824\)\. If it is not needed, run 'holdfast device free /dev/loop`,
+		},
 		{"backing store", "losetup -f --show $D > /run/upper", "losetup -d $(cat /run/upper)", `^is the backing store of /dev/loop[0-9]+$`},
 	}
 	h := New(t, Options{Disks: 1, DiskSize: 3 << 30}).Host(1)

@@ -42,7 +42,7 @@ type stop struct{}
 
 func (s *script) run(f func()) {
 	defer func() {
-		if r := recover(); r != nil && r != (any)(stop{}) {
+		if r := recover(); r != nil && r != any(stop{}) {
 			panic(r)
 		}
 	}()

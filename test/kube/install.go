@@ -101,8 +101,10 @@ func (c *Cluster) manifests() (string, error) {
 
 // Operator runs a command of holdfast in the operator's pod, as people do.
 func (c *Cluster) Operator(ctx context.Context, args ...string) (string, error) {
-	return c.Try(ctx, "", append([]string{"-n", "holdfast-system", "exec", "deploy/holdfast-operator", "--",
-		"holdfast"}, args...)...)
+	return c.Try(ctx, "", append([]string{
+		"-n", "holdfast-system", "exec", "deploy/holdfast-operator", "--",
+		"holdfast",
+	}, args...)...)
 }
 
 // Pods are the pods of a namespace, by name.

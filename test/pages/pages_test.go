@@ -55,8 +55,10 @@ func TestCalls(t *testing.T) {
 	}{
 		{"sudo holdfast plan -f x.yaml", [][]string{{"plan", "-f", "x.yaml"}}},
 		{"ls; holdfast status && A=b holdfast why x", [][]string{{"status"}, {"why", "x"}}},
-		{`holdfast apply --plan "$(sudo holdfast plan -f c.yaml -o name)" --wait`,
-			[][]string{{"plan", "-f", "c.yaml", "-o", "name"}, {"apply", "--plan", "x", "--wait"}}},
+		{
+			`holdfast apply --plan "$(sudo holdfast plan -f c.yaml -o name)" --wait`,
+			[][]string{{"plan", "-f", "c.yaml", "-o", "name"}, {"apply", "--plan", "x", "--wait"}},
+		},
 		{`holdfast host label h1 --reason "new memory"`, [][]string{{"host", "label", "h1", "--reason", "new memory"}}},
 		{"kubectl exec deploy/x -- holdfast doctor", [][]string{{"doctor"}}},
 		{"source <(holdfast completion bash)", [][]string{{"completion", "bash"}}},

@@ -125,8 +125,10 @@ func (c *Cluster) Mon(command map[string]any) []byte {
 func (c *Cluster) Key(entity string, caps ...string) string {
 	c.t.Helper()
 	var made []struct{ Key string }
-	c.read(c.Mon(map[string]any{"prefix": "auth get-or-create", "entity": entity, "caps": caps,
-		"format": "json"}), &made)
+	c.read(c.Mon(map[string]any{
+		"prefix": "auth get-or-create", "entity": entity, "caps": caps,
+		"format": "json",
+	}), &made)
 	return made[0].Key
 }
 

@@ -155,7 +155,8 @@ func serving(pod *corev1.Pod) bool {
 func (a pods) follow(ctx context.Context, into cache.ReflectorStore) {
 	mine := []client.ListOption{
 		client.MatchingFields{"spec.nodeName": a.node},
-		client.MatchingLabels{labelManaged: a.managedBy, labelHost: labelValue(a.node)}, client.InNamespace(a.namespace),
+		client.MatchingLabels{labelManaged: a.managedBy, labelHost: labelValue(a.node)},
+		client.InNamespace(a.namespace),
 	}
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (kruntime.Object, error) {

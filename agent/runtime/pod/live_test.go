@@ -91,8 +91,10 @@ func TestProcessesOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Process{
-		{PID: 10, Parent: 1, Started: 100, Container: "pause"}, {PID: 20, Parent: 1, Started: 150, Container: "abc"},
-		{PID: 21, Parent: 20, Started: 151, Container: "abc"}, {PID: 22, Parent: 10, Started: 152, Container: "abc"},
+		{PID: 10, Parent: 1, Started: 100, Container: "pause"},
+		{PID: 20, Parent: 1, Started: 150, Container: "abc"},
+		{PID: 21, Parent: 20, Started: 151, Container: "abc"},
+		{PID: 22, Parent: 10, Started: 152, Container: "abc"},
 		{PID: 24, Parent: 1, Started: 160, Container: "abc"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

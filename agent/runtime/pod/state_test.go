@@ -109,22 +109,30 @@ func sayings() map[string]said {
 				Running: true, PID: 7, Started: at(-time.Second), Restarts: 1, LastExit: exit("signal: killed", 2*time.Second),
 			},
 		},
-		"it waits": {state: waiting("CrashLoopBackOff", ""), last: exited(139, time.Minute, time.Second), restarts: 1,
+		"it waits": {
+			state: waiting("CrashLoopBackOff", ""), last: exited(139, time.Minute, time.Second), restarts: 1,
 			want: runtime.State{
 				Restarts: 2, BackOffUntil: at(9 * time.Second), LastExit: exit("signal: segmentation fault", time.Second),
-			}},
-		"it waits longer": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, time.Second), restarts: 3,
+			},
+		},
+		"it waits longer": {
+			state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, time.Second), restarts: 3,
 			want: runtime.State{
 				Restarts: 4, BackOffUntil: at(39 * time.Second), LastExit: exit("exit code 1", time.Second),
-			}},
-		"it waits as long as may be": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, 0), restarts: 40,
+			},
+		},
+		"it waits as long as may be": {
+			state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Minute, 0), restarts: 40,
 			want: runtime.State{
 				Restarts: 41, BackOffUntil: at(5 * time.Minute), LastExit: exit("exit code 1", 0),
-			}},
-		"it had stayed": {state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Hour, time.Second), restarts: 9,
+			},
+		},
+		"it had stayed": {
+			state: waiting("CrashLoopBackOff", ""), last: exited(1, time.Hour, time.Second), restarts: 9,
 			want: runtime.State{
 				Restarts: 10, LastExit: exit("exit code 1", time.Second),
-			}},
+			},
+		},
 	}
 }
 
@@ -135,9 +143,11 @@ func endings() map[string]said {
 	}
 	at := func(d time.Duration) time.Time { return testNow.Add(d) }
 	return map[string]said{
-		"pods before it had ended": {state: running(time.Minute), restarts: 2,
+		"pods before it had ended": {
+			state: running(time.Minute), restarts: 2,
 			change: func(rec *record, _ *corev1.Pod) { rec.Restarts = 3 },
-			want:   runtime.State{Running: true, PID: 7, Started: at(-time.Minute), Restarts: 5}},
+			want:   runtime.State{Running: true, PID: 7, Started: at(-time.Minute), Restarts: 5},
+		},
 		"it is being stopped": {
 			state: running(time.Minute), change: stopped,
 			want: runtime.State{
@@ -147,17 +157,21 @@ func endings() map[string]said {
 		"it was stopped": {state: exited(0, time.Minute, time.Second), change: stopped, want: runtime.State{
 			Stopping: true, LastExit: exit("exit code 0", time.Second),
 		}},
-		"it is being deleted by others": {state: running(time.Minute),
+		"it is being deleted by others": {
+			state:  running(time.Minute),
 			change: func(_ *record, p *corev1.Pod) { p.DeletionTimestamp = ptr.To(ago(0)) },
 			want: runtime.State{
 				Running: true, PID: 7, Started: at(-time.Minute),
 				Problem: "the pod is being deleted, which the agent did not ask for: the agent makes another one when it has ended",
-			}},
-		"it was evicted": {state: exited(137, time.Minute, time.Second), change: failed("Evicted", "low on memory"),
+			},
+		},
+		"it was evicted": {
+			state: exited(137, time.Minute, time.Second), change: failed("Evicted", "low on memory"),
 			want: runtime.State{
 				Restarts: 1, LastExit: exit("signal: killed", time.Second),
 				Problem: "the kubelet ended the pod: Evicted: low on memory",
-			}},
+			},
+		},
 		"it was refused": {
 			bare: true, change: failed("OutOfcpu", "no room"),
 			want: runtime.State{

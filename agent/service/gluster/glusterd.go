@@ -52,7 +52,8 @@ func (Glusterd) Name() string { return glusterd.Type }
 func (Glusterd) Needs(l *service.Local) runtime.Needs {
 	needs := runtime.Needs{Privileged: true, Devices: true, Directories: []runtime.Directory{
 		{Path: filepath.Dir(l.Data), Mounts: runtime.MountsBoth},
-		{Path: "/run/gluster", Make: true}, {Path: "/var/log/glusterfs", Make: true},
+		{Path: "/run/gluster", Make: true},
+		{Path: "/var/log/glusterfs", Make: true},
 	}}
 	for _, dir := range directories(l) {
 		needs.Directories = append(needs.Directories, runtime.Directory{Path: dir, Mounts: runtime.MountsFromHost})

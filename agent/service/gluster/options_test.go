@@ -43,8 +43,10 @@ func (o *optionsOf) ask(_ context.Context, args ...string) ([]byte, error) {
 func TestOptions(t *testing.T) {
 	o := &optionsOf{options: map[string]string{"z": "9"}}
 	l := &service.Local{Run: t.TempDir()}
-	p, cmd := pool{ask: o.ask, l: l}, service.Command{Verb: glusterd.VerbSet, Object: "v",
-		Params: map[string]string{"a": "1", "bad.x": "1", "bad.y": "1", "c": "2"}}
+	p, cmd := pool{ask: o.ask, l: l}, service.Command{
+		Verb: glusterd.VerbSet, Object: "v",
+		Params: map[string]string{"a": "1", "bad.x": "1", "bad.y": "1", "c": "2"},
+	}
 	err := p.set(t.Context(), cmd)
 	for _, name := range []string{"bad.x", "bad.y"} {
 		if err == nil || !strings.Contains(err.Error(), "option "+name+" is refused: option : "+name+" does not exist") {
@@ -79,9 +81,12 @@ func TestNoteRefusal(t *testing.T) {
 		err  error
 		left int
 	}{
-		{&glusterd.Failure{Text: "invalid\n value"}, 1}, {errors.New("gluster did not answer"), 1},
-		{&glusterd.Failure{Text: "Commit failed on 10.0.0.2"}, 1}, {nil, 0},
-		{&glusterd.Failure{Text: "Commit failed on 10.0.0.2"}, 0}, {nil, 0},
+		{&glusterd.Failure{Text: "invalid\n value"}, 1},
+		{errors.New("gluster did not answer"), 1},
+		{&glusterd.Failure{Text: "Commit failed on 10.0.0.2"}, 1},
+		{nil, 0},
+		{&glusterd.Failure{Text: "Commit failed on 10.0.0.2"}, 0},
+		{nil, 0},
 	} {
 		if err := noteRefusal(run, "v", "a.b", "1", tt.err); err != nil {
 			t.Fatal(err)
@@ -96,8 +101,10 @@ func TestNoteRefusal(t *testing.T) {
 func TestOptions_together(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		o := &optionsOf{options: map[string]string{}, silent: silent}
-		err := pool{ask: o.ask, l: &service.Local{Run: t.TempDir()}}.set(t.Context(), service.Command{Object: "v",
-			Params: map[string]string{"a": "1", "b": "2"}})
+		err := pool{ask: o.ask, l: &service.Local{Run: t.TempDir()}}.set(t.Context(), service.Command{
+			Object: "v",
+			Params: map[string]string{"a": "1", "b": "2"},
+		})
 		if o.asked != 1 || (err != nil) != silent {
 			t.Errorf("silent %v: asked %d times: %v", silent, o.asked, err)
 		}

@@ -78,15 +78,32 @@ func (l *life) file(do func() error) error {
 
 // asks are programs, with their first arguments, that change nothing.
 var asks = [][]string{
-	{"sfdisk", "--json"}, {"blkid"}, {"monmaptool", "--print"}, {"ceph-kvstore-tool"}, {"cryptsetup", "isLuks"}, {"cryptsetup", "luksDump"}, {"glfsheal"},
-	{"glusterd", "--print-libexecdir"}, {"torusctl", "list-peers"}, {"torusctl", "volume", "list"}, {"torusctl", "ring", "get"}, {"torusctl", "init", "--view"},
+	{"sfdisk", "--json"},
+	{"blkid"},
+	{"monmaptool", "--print"},
+	{"ceph-kvstore-tool"},
+	{"cryptsetup", "isLuks"},
+	{"cryptsetup", "luksDump"},
+	{"glfsheal"},
+	{"glusterd", "--print-libexecdir"},
+	{"torusctl", "list-peers"},
+	{"torusctl", "volume", "list"},
+	{"torusctl", "ring", "get"},
+	{"torusctl", "init", "--view"},
 }
 
 // askWords are what gluster and rbd are asked for without a change, by the words before and after what is asked about ("*", one word or several).
 var askWords = map[string][][]string{
 	"gluster": {
-		{"peer", "status"}, {"pool", "list"}, {"volume", "info"}, {"volume", "status"}, {"volume", "list"}, {"volume", "get"},
-		{"volume", "rebalance", "*", "status"}, {"volume", "remove-brick", "*", "status"}, {"volume", "quota", "*", "list"},
+		{"peer", "status"},
+		{"pool", "list"},
+		{"volume", "info"},
+		{"volume", "status"},
+		{"volume", "list"},
+		{"volume", "get"},
+		{"volume", "rebalance", "*", "status"},
+		{"volume", "remove-brick", "*", "status"},
+		{"volume", "quota", "*", "list"},
 	},
 	"rbd": {{"mirror", "pool", "info"}, {"mirror", "pool", "status"}},
 }

@@ -19,8 +19,15 @@ func TestWatch(t *testing.T) {
 		event, used string
 		open        bool
 	}{
-		{0, "a", "0", true}, {19, "a", "0", true}, {21, "a", "0", false}, {30, "a", "100", false},
-		{40, "b", "100", true}, {55, "b", "200", true}, {70, "b", "200", true}, {76, "b", "200", false}, {80, "b", "300", false},
+		{0, "a", "0", true},
+		{19, "a", "0", true},
+		{21, "a", "0", false},
+		{30, "a", "100", false},
+		{40, "b", "100", true},
+		{55, "b", "200", true},
+		{70, "b", "200", true},
+		{76, "b", "200", false},
+		{80, "b", "300", false},
 	} {
 		if open := w.see(step.event, step.used, settleAfter, begin.Add(time.Duration(step.at)*time.Second)); open != step.open {
 			t.Errorf("after %d s: open is %v", step.at, open)

@@ -29,7 +29,7 @@ func work(t *testing.T, db *bbolt.DB, random *rand.Rand) {
 			if random.IntN(3) == 0 {
 				err = b.Delete(key)
 			} else {
-				err = b.Put(key, make([]byte, random.IntN(200)<<(random.IntN(8))))
+				err = b.Put(key, make([]byte, random.IntN(200)<<random.IntN(8)))
 			}
 			if err != nil {
 				return err

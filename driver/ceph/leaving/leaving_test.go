@@ -16,8 +16,11 @@ func TestOnlyHost(t *testing.T) {
 		hosts[name] = &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	}
 	for _, tt := range []struct{ accepted, key, value, want string }{
-		{"", api.LabelHostname, "h1", "h1"}, {"", api.LabelHostname, "elsewhere", "h2"},
-		{"", api.LabelHostname, "h9", "h9"}, {"h1", api.LabelHostname, "elsewhere", "h1"}, {"", "rack", "h1", ""},
+		{"", api.LabelHostname, "h1", "h1"},
+		{"", api.LabelHostname, "elsewhere", "h2"},
+		{"", api.LabelHostname, "h9", "h9"},
+		{"h1", api.LabelHostname, "elsewhere", "h1"},
+		{"", "rack", "h1", ""},
 	} {
 		n := &api.StorageNode{Spec: api.StorageNodeSpec{NodeSelector: map[string]string{tt.key: tt.value}}}
 		n.Status.Host = tt.accepted

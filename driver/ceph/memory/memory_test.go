@@ -62,39 +62,48 @@ func TestSettle(t *testing.T) {
 	}{
 		"nothing was noted": {
 			daemon(values{"a": "1"}, nil), daemon(values{"a": "1"}, values{"flaps": "1"}),
-			values{"a": "1"}, values{"flaps": "1"},
+			values{"a": "1"},
+			values{"flaps": "1"},
 		},
 		"the same": {
 			daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "1"}, values{"flaps": "1"}),
-			values{"a": "1", "flaps": "1"}, nil,
+			values{"a": "1", "flaps": "1"},
+			nil,
 		},
 		"another note": {
 			daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "1"}, values{"flaps": "2"}),
-			values{"a": "1", "flaps": "1"}, values{"flaps": "2"},
+			values{"a": "1", "flaps": "1"},
+			values{"flaps": "2"},
 		},
 		"forgotten": {
 			daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "1"}, nil),
-			values{"a": "1", "flaps": "1"}, values{"flaps": ""},
+			values{"a": "1", "flaps": "1"},
+			values{"flaps": ""},
 		},
 		"one more": {
 			daemon(values{"flaps": "1"}, nil), daemon(nil, values{"flaps": "1", "drain": "true"}),
-			values{"flaps": "1"}, values{"drain": "true"},
+			values{"flaps": "1"},
+			values{"drain": "true"},
 		},
 		"another spec": {
 			daemon(values{"a": "1", "flaps": "1"}, nil), daemon(values{"a": "2"}, values{"flaps": "1"}),
-			values{"a": "2"}, values{"flaps": "1"},
+			values{"a": "2"},
+			values{"flaps": "1"},
 		},
 		"another spec, forgotten": {
 			daemon(values{"a": "1", "flaps": "1"}, values{"flaps": ""}), daemon(values{"a": "2"}, nil),
-			values{"a": "2"}, nil,
+			values{"a": "2"},
+			nil,
 		},
 		"replaced": {
 			daemon(values{"drain": "true"}, nil), daemon(values{"drain": "replace"}, nil),
-			values{"drain": "replace"}, nil,
+			values{"drain": "replace"},
+			nil,
 		},
 		"still replaced": {
 			daemon(values{"drain": "replace", "flaps": "1"}, nil), daemon(values{"drain": "replace"}, nil),
-			values{"drain": "replace", "flaps": "1"}, values{"flaps": ""},
+			values{"drain": "replace", "flaps": "1"},
+			values{"flaps": ""},
 		},
 		"not replaced": {daemon(values{"drain": "replace"}, nil), daemon(nil, nil), nil, nil},
 	} {

@@ -53,7 +53,10 @@ func TestNext(t *testing.T) {
 			on, orch.Facts{Loaded: map[string]bool{"a": true}}, []*api.Daemon{a, stopped}, true, "", api.ReasonStarting,
 		},
 		"one is somebody else's": {
-			on, orch.Facts{Loaded: both}, []*api.Daemon{a, b, foreign}, true, orch.VerbModuleEnable,
+			on,
+			orch.Facts{Loaded: both},
+			[]*api.Daemon{a, b, foreign},
+			true, orch.VerbModuleEnable,
 			api.ReasonDeclared,
 		},
 		"none is active":               {on, orch.Facts{Loaded: both}, two, false, "", ""},

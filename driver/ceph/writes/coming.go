@@ -35,8 +35,10 @@ func OSDComing(osd, host string, maintenance bool) Coming {
 			"to return it to service, run " + quote("holdfast host maintenance exit", host),
 		}
 	}
-	return Coming{api.ReasonStarting, osd + " on host " + host + " is not up",
-		"wait, or run " + quote("holdfast why", osd)}
+	return Coming{
+		api.ReasonStarting, osd + " on host " + host + " is not up",
+		"wait, or run " + quote("holdfast why", osd),
+	}
 }
 
 // Are is how many there are, in words.

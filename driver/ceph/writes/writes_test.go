@@ -20,8 +20,10 @@ func is(t *testing.T, name string, w Word, state api.ResourceState, reason api.R
 
 func pool(change ...func(*Cluster, *Pool)) (*Cluster, *Pool) {
 	c := &Cluster{}
-	p := &Pool{Name: "web", Declared: true, Copies: 3, MinSize: 2, Domain: "host", Room: 3, PGs: 32,
-		Flags: []string{"hashpspool"}}
+	p := &Pool{
+		Name: "web", Declared: true, Copies: 3, MinSize: 2, Domain: "host", Room: 3, PGs: 32,
+		Flags: []string{"hashpspool"},
+	}
 	for _, f := range change {
 		f(c, p)
 	}
@@ -37,12 +39,18 @@ func TestJudgePool(t *testing.T) {
 		next   string
 	}{
 		{"well", func(*Cluster, *Pool) {}, api.ResourceOnline, "", ""},
-		{"paused", func(c *Cluster, _ *Pool) { c.Flags = []string{"pauserd", "pausewr"} }, api.ResourceOffline,
-			api.ReasonClientsPaused, "'holdfast ceph osd unset pause'"},
-		{"paused writes", func(c *Cluster, _ *Pool) { c.Flags = []string{"pausewr"} }, api.ResourceDegraded,
-			api.ReasonClientsPaused, "'holdfast ceph osd unset pause'"},
-		{"flag full", func(c *Cluster, _ *Pool) { c.Flags = []string{"full"} }, api.ResourceDegraded,
-			api.ReasonFull, "'holdfast ceph osd unset full'"},
+		{
+			"paused", func(c *Cluster, _ *Pool) { c.Flags = []string{"pauserd", "pausewr"} }, api.ResourceOffline,
+			api.ReasonClientsPaused, "'holdfast ceph osd unset pause'",
+		},
+		{
+			"paused writes", func(c *Cluster, _ *Pool) { c.Flags = []string{"pausewr"} }, api.ResourceDegraded,
+			api.ReasonClientsPaused, "'holdfast ceph osd unset pause'",
+		},
+		{
+			"flag full", func(c *Cluster, _ *Pool) { c.Flags = []string{"full"} }, api.ResourceDegraded,
+			api.ReasonFull, "'holdfast ceph osd unset full'",
+		},
 		{"full OSDs", func(c *Cluster, p *Pool) {
 			c.Fill("osd.1", Fullness([]string{"exists", "full", "up"}))
 			p.Flags = append(p.Flags, "full")
@@ -51,20 +59,32 @@ func TestJudgePool(t *testing.T) {
 			c.Fill("osd.1", Fullness([]string{"nearfull"}))
 			p.Flags = append(p.Flags, "nearfull")
 		}, api.ResourceOnline, api.ReasonNearFull, "'holdfast ceph osd df'"},
-		{"quota reached", func(_ *Cluster, p *Pool) { p.Flags = append(p.Flags, "full", "full_quota") },
+		{
+			"quota reached", func(_ *Cluster, p *Pool) { p.Flags = append(p.Flags, "full", "full_quota") },
 			api.ResourceDegraded,
-			api.ReasonQuotaReached, "raise spec.quota"},
-		{"quota reached, by hand", func(_ *Cluster, p *Pool) { p.Flags, p.Declared = []string{"full_quota"}, false },
-			api.ResourceDegraded, api.ReasonQuotaReached, "'holdfast ceph osd pool set-quota web max_bytes 0'"},
-		{"quota near", func(_ *Cluster, p *Pool) { p.MaxBytes, p.Stored = 100, 93 }, api.ResourceOnline,
-			api.ReasonQuotaNear, "raise spec.quota"},
-		{"quota of objects near", func(_ *Cluster, p *Pool) { p.MaxObjects, p.Objects = 10, 8 }, api.ResourceOnline,
-			api.ReasonQuotaNear, "raise spec.quota"},
+			api.ReasonQuotaReached, "raise spec.quota",
+		},
+		{
+			"quota reached, by hand", func(_ *Cluster, p *Pool) { p.Flags, p.Declared = []string{"full_quota"}, false },
+			api.ResourceDegraded, api.ReasonQuotaReached, "'holdfast ceph osd pool set-quota web max_bytes 0'",
+		},
+		{
+			"quota near", func(_ *Cluster, p *Pool) { p.MaxBytes, p.Stored = 100, 93 }, api.ResourceOnline,
+			api.ReasonQuotaNear, "raise spec.quota",
+		},
+		{
+			"quota of objects near", func(_ *Cluster, p *Pool) { p.MaxObjects, p.Objects = 10, 8 }, api.ResourceOnline,
+			api.ReasonQuotaNear, "raise spec.quota",
+		},
 		{"quota far", func(_ *Cluster, p *Pool) { p.MaxObjects, p.Objects = 10, 7 }, api.ResourceOnline, "", ""},
-		{"paused and full", func(c *Cluster, p *Pool) { c.Flags, p.Flags = []string{"pauserd"}, []string{"full"} },
-			api.ResourceOffline, api.ReasonClientsPaused, "unset pause"},
-		{"being made", func(_ *Cluster, p *Pool) { p.Fresh, p.Unclean = true, map[string]int{"creating": 4} },
-			api.ResourceCreating, "", ""},
+		{
+			"paused and full", func(c *Cluster, p *Pool) { c.Flags, p.Flags = []string{"pauserd"}, []string{"full"} },
+			api.ResourceOffline, api.ReasonClientsPaused, "unset pause",
+		},
+		{
+			"being made", func(_ *Cluster, p *Pool) { p.Fresh, p.Unclean = true, map[string]int{"creating": 4} },
+			api.ResourceCreating, "", "",
+		},
 	} {
 		w := JudgePool(pool(tt.change))
 		is(t, tt.name, w, tt.state, tt.reason, tt.next)
@@ -81,32 +101,58 @@ func TestJudgePool_missing(t *testing.T) {
 		reason api.Reason
 		next   string
 	}{
-		{"few hosts", func(_ *Cluster, p *Pool) { p.Room = 2 }, "active+undersized", api.ResourceDegraded,
-			api.ReasonInsufficientNodes, "set spec.replicated.size to 2"},
-		{"few hosts, by hand", func(_ *Cluster, p *Pool) { p.Room, p.Declared = 1, false }, "undersized+peered",
-			api.ResourceOffline, api.ReasonInsufficientNodes, "'holdfast ceph osd pool set web size 1'"},
-		{"erasure", func(_ *Cluster, p *Pool) { p.Room, p.Erasure = 2, true }, "incomplete", api.ResourceOffline,
-			api.ReasonInsufficientNodes, "add disks on another host"},
-		{"no host", func(_ *Cluster, p *Pool) { p.Room = 0 }, "unknown", api.ResourceOffline,
-			api.ReasonInsufficientNodes, "add disks"},
-		{"few hosts and one out", func(c *Cluster, p *Pool) { p.Room, c.Out = 2, []string{"osd.2"} }, "active+undersized",
-			api.ResourceDegraded, api.ReasonInsufficientNodes, "'holdfast ceph osd in 2'"},
-		{"one down", func(c *Cluster, _ *Pool) { c.Down = []string{"osd.2"} }, "active+undersized+degraded",
-			api.ResourceDegraded, api.ReasonDataUnavailable, "'holdfast why osd.2'"},
-		{"two down", func(c *Cluster, _ *Pool) { c.Down = []string{"osd.1", "osd.2"} }, "undersized+degraded+peered",
-			api.ResourceOffline, api.ReasonDataUnavailable, "'holdfast why osd.1'"},
-		{"noup", func(c *Cluster, _ *Pool) { c.Down, c.Flags = []string{"osd.1"}, []string{"noup"} }, "stale+peered",
-			api.ResourceOffline, api.ReasonChangedOutside, "'holdfast ceph osd unset noup'"},
-		{"norecover", func(c *Cluster, _ *Pool) { c.Flags = []string{"norecover"} }, "active+recovery_wait+degraded",
-			api.ResourceDegraded, api.ReasonChangedOutside, "'holdfast ceph osd unset norecover'"},
-		{"inconsistent", func(c *Cluster, _ *Pool) { c.Down = []string{"osd.1"} }, "active+clean+inconsistent",
-			api.ResourceDegraded, api.ReasonDataDamaged, "'holdfast ceph pg repair PG'"},
-		{"too full", func(*Cluster, *Pool) {}, "active+remapped+backfill_toofull", api.ResourceDegraded,
-			api.ReasonFull, "'holdfast ceph osd df'"},
-		{"incomplete", func(*Cluster, *Pool) {}, "incomplete", api.ResourceOffline, api.ReasonDataUnavailable,
-			"'holdfast ceph pg dump_stuck inactive'"},
-		{"moving", func(*Cluster, *Pool) {}, "active+remapped+backfilling", api.ResourceDegraded,
-			api.ReasonDataNotClean, "wait"},
+		{
+			"few hosts", func(_ *Cluster, p *Pool) { p.Room = 2 }, "active+undersized", api.ResourceDegraded,
+			api.ReasonInsufficientNodes, "set spec.replicated.size to 2",
+		},
+		{
+			"few hosts, by hand", func(_ *Cluster, p *Pool) { p.Room, p.Declared = 1, false }, "undersized+peered",
+			api.ResourceOffline, api.ReasonInsufficientNodes, "'holdfast ceph osd pool set web size 1'",
+		},
+		{
+			"erasure", func(_ *Cluster, p *Pool) { p.Room, p.Erasure = 2, true }, "incomplete", api.ResourceOffline,
+			api.ReasonInsufficientNodes, "add disks on another host",
+		},
+		{
+			"no host", func(_ *Cluster, p *Pool) { p.Room = 0 }, "unknown", api.ResourceOffline,
+			api.ReasonInsufficientNodes, "add disks",
+		},
+		{
+			"few hosts and one out", func(c *Cluster, p *Pool) { p.Room, c.Out = 2, []string{"osd.2"} }, "active+undersized",
+			api.ResourceDegraded, api.ReasonInsufficientNodes, "'holdfast ceph osd in 2'",
+		},
+		{
+			"one down", func(c *Cluster, _ *Pool) { c.Down = []string{"osd.2"} }, "active+undersized+degraded",
+			api.ResourceDegraded, api.ReasonDataUnavailable, "'holdfast why osd.2'",
+		},
+		{
+			"two down", func(c *Cluster, _ *Pool) { c.Down = []string{"osd.1", "osd.2"} }, "undersized+degraded+peered",
+			api.ResourceOffline, api.ReasonDataUnavailable, "'holdfast why osd.1'",
+		},
+		{
+			"noup", func(c *Cluster, _ *Pool) { c.Down, c.Flags = []string{"osd.1"}, []string{"noup"} }, "stale+peered",
+			api.ResourceOffline, api.ReasonChangedOutside, "'holdfast ceph osd unset noup'",
+		},
+		{
+			"norecover", func(c *Cluster, _ *Pool) { c.Flags = []string{"norecover"} }, "active+recovery_wait+degraded",
+			api.ResourceDegraded, api.ReasonChangedOutside, "'holdfast ceph osd unset norecover'",
+		},
+		{
+			"inconsistent", func(c *Cluster, _ *Pool) { c.Down = []string{"osd.1"} }, "active+clean+inconsistent",
+			api.ResourceDegraded, api.ReasonDataDamaged, "'holdfast ceph pg repair PG'",
+		},
+		{
+			"too full", func(*Cluster, *Pool) {}, "active+remapped+backfill_toofull", api.ResourceDegraded,
+			api.ReasonFull, "'holdfast ceph osd df'",
+		},
+		{
+			"incomplete", func(*Cluster, *Pool) {}, "incomplete", api.ResourceOffline, api.ReasonDataUnavailable,
+			"'holdfast ceph pg dump_stuck inactive'",
+		},
+		{
+			"moving", func(*Cluster, *Pool) {}, "active+remapped+backfilling", api.ResourceDegraded,
+			api.ReasonDataNotClean, "wait",
+		},
 	} {
 		w := JudgePool(pool(tt.change, func(_ *Cluster, p *Pool) { p.Unclean = map[string]int{tt.state: 3} }))
 		is(t, tt.name, w, tt.is, tt.reason, tt.next)
@@ -138,8 +184,10 @@ func TestComing(t *testing.T) {
 		next   string
 	}{
 		{NodeComing("StorageNode n9", "node/n9", true, nil), api.ReasonDependencyNotReady, "'holdfast why node/n9'"},
-		{NodeComing("StorageNode n9", "node/n9", false, []string{"its agent is silent"}), api.ReasonDependencyNotReady,
-			"'holdfast why node/n9'"},
+		{
+			NodeComing("StorageNode n9", "node/n9", false, []string{"its agent is silent"}), api.ReasonDependencyNotReady,
+			"'holdfast why node/n9'",
+		},
 		{OSDComing("osd.3", "h3", true), api.ReasonHostNotActive, "'holdfast host maintenance exit h3'"},
 		{OSDComing("osd.3", "h3", false), api.ReasonStarting, "'holdfast why osd.3'"},
 	} {
@@ -159,26 +207,40 @@ func TestJudgeFS(t *testing.T) {
 		next   string
 	}{
 		{"well", func(*FS) {}, api.ResourceOnline, "", ""},
-		{"failed", func(f *FS) { f.Closed, f.Active, f.Down = true, nil, []int{0} }, api.ResourceOffline,
-			api.ReasonNotJoinable, "'holdfast ceph fs set home joinable true'"},
-		{"down", func(f *FS) { f.MaxMDS, f.Active = 0, nil }, api.ResourceOffline, api.ReasonChangedOutside,
-			"'holdfast ceph fs set home down false'"},
-		{"damaged", func(f *FS) { f.Damaged, f.Active = []int{0}, nil }, api.ResourceOffline, api.ReasonDataDamaged,
-			"'holdfast ceph mds repaired home:0'"},
-		{"no mds", func(f *FS) { f.Down, f.Active, f.Failing = []int{0}, nil, []string{"mds.home-b", "mds.home-a"} },
-			api.ResourceOffline, api.ReasonNotServed, "'holdfast why mds.home-a'"},
+		{
+			"failed", func(f *FS) { f.Closed, f.Active, f.Down = true, nil, []int{0} }, api.ResourceOffline,
+			api.ReasonNotJoinable, "'holdfast ceph fs set home joinable true'",
+		},
+		{
+			"down", func(f *FS) { f.MaxMDS, f.Active = 0, nil }, api.ResourceOffline, api.ReasonChangedOutside,
+			"'holdfast ceph fs set home down false'",
+		},
+		{
+			"damaged", func(f *FS) { f.Damaged, f.Active = []int{0}, nil }, api.ResourceOffline, api.ReasonDataDamaged,
+			"'holdfast ceph mds repaired home:0'",
+		},
+		{
+			"no mds", func(f *FS) { f.Down, f.Active, f.Failing = []int{0}, nil, []string{"mds.home-b", "mds.home-a"} },
+			api.ResourceOffline, api.ReasonNotServed, "'holdfast why mds.home-a'",
+		},
 		{
 			"hung", func(f *FS) { f.Hung, f.Active = f.Active, nil }, api.ResourceOffline, api.ReasonNotServed,
 			"'holdfast why mds.home-a'",
 		},
-		{"taking over", func(f *FS) { f.Active, f.Busy = nil, []string{"mds.home-b is replay"} }, api.ResourceOffline,
-			api.ReasonStarting, "wait"},
+		{
+			"taking over", func(f *FS) { f.Active, f.Busy = nil, []string{"mds.home-b is replay"} }, api.ResourceOffline,
+			api.ReasonStarting, "wait",
+		},
 		{"being made", func(f *FS) { f.Active, f.Fresh = nil, true }, api.ResourceCreating, api.ReasonNotServed, "wait"},
-		{"read-only", func(f *FS) { f.ReadOnly = f.Active }, api.ResourceDegraded, api.ReasonReadOnly,
-			"'holdfast daemon restart mds.home-a'"},
+		{
+			"read-only", func(f *FS) { f.ReadOnly = f.Active }, api.ResourceDegraded, api.ReasonReadOnly,
+			"'holdfast daemon restart mds.home-a'",
+		},
 		{"one of two", func(f *FS) { f.WantActive = 2 }, api.ResourceDegraded, api.ReasonNotServed, "wait"},
-		{"no standby", func(f *FS) { f.Standbys, f.Failing = 0, []string{"mds.home-b"} }, api.ResourceDegraded,
-			api.ReasonNotServed, "'holdfast why mds.home-b'"},
+		{
+			"no standby", func(f *FS) { f.Standbys, f.Failing = 0, []string{"mds.home-b"} }, api.ResourceDegraded,
+			api.ReasonNotServed, "'holdfast why mds.home-b'",
+		},
 	} {
 		f := &FS{Name: "home", MaxMDS: 1, Active: []string{"mds.home-a"}, Standbys: 1, WantActive: 1, WantStandbys: 1}
 		tt.change(f)
@@ -195,11 +257,19 @@ func TestJudgeStore(t *testing.T) {
 		reason api.Reason
 	}{
 		{"well", Store{Up: 2, All: 2}, api.ResourceOnline, ""},
-		{"some", Store{Up: 1, All: 2, Silent: silent, Failing: []string{"rgw.s3-a"}}, api.ResourceDegraded,
-			api.ReasonNotServed},
+		{
+			"some",
+			Store{Up: 1, All: 2, Silent: silent, Failing: []string{"rgw.s3-a"}},
+			api.ResourceDegraded,
+			api.ReasonNotServed,
+		},
 		{"none", Store{All: 1, Silent: silent, Failing: []string{"rgw.s3-a"}}, api.ResourceOffline, api.ReasonNotServed},
-		{"being made", Store{All: 1, Fresh: true, Silent: silent, Failing: []string{"rgw.s3-a"}}, api.ResourceCreating,
-			api.ReasonNotServed},
+		{
+			"being made",
+			Store{All: 1, Fresh: true, Silent: silent, Failing: []string{"rgw.s3-a"}},
+			api.ResourceCreating,
+			api.ReasonNotServed,
+		},
 	} {
 		next := map[bool]string{true: "'holdfast why rgw.s3-a'"}[tt.reason != ""]
 		is(t, tt.name, JudgeStore(&tt.store), tt.state, tt.reason, next)

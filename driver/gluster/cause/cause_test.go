@@ -36,12 +36,18 @@ func TestOf(t *testing.T) {
 		next   string
 	}{
 		"all is well": {three(online, online, online), func(*Volume) {}, "", ""},
-		"a brick is down": {three(online, offline, online), func(*Volume) {}, api.ReasonBricksOffline,
-			"holdfast why glusterd.n2"},
-		"a node is away": {three(online, online, unknown), func(*Volume) {}, api.ReasonBricksOffline,
-			"holdfast why glusterd.n3"},
-		"too few bricks": {three(online, offline, unknown), func(*Volume) {}, api.ReasonDataUnavailable,
-			"holdfast why glusterd.n2"},
+		"a brick is down": {
+			three(online, offline, online), func(*Volume) {}, api.ReasonBricksOffline,
+			"holdfast why glusterd.n2",
+		},
+		"a node is away": {
+			three(online, online, unknown), func(*Volume) {}, api.ReasonBricksOffline,
+			"holdfast why glusterd.n3",
+		},
+		"too few bricks": {
+			three(online, offline, unknown), func(*Volume) {}, api.ReasonDataUnavailable,
+			"holdfast why glusterd.n2",
+		},
 		"the pool has no quorum": {three(offline, unknown, unknown), func(v *Volume) {
 			v.Pool.Options["cluster.server-quorum-type"] = "server"
 			v.Peers = []glusterd.Peer{{Address: "10.0.0.2"}, {Address: "10.0.0.3"}}
@@ -50,17 +56,25 @@ func TestOf(t *testing.T) {
 			v.Pool.Options["cluster.server-quorum-type"] = "server"
 			v.Peers = []glusterd.Peer{{Address: "10.0.0.2", Connected: true}, {Address: "10.0.0.3"}}
 		}, api.ReasonDataUnavailable, "holdfast why glusterd.n2"},
-		"split-brain": {three(online, online, online), func(v *Volume) { v.Splits = []string{"/f"} },
-			api.ReasonSplitBrain, "holdfast volume resolve v FILE --keep NODE"},
-		"a brick hangs": {three(online, online, online), func(v *Volume) { v.Pool.Bricks[1].Heal = nil },
-			api.ReasonDaemonHangs, "10.0.0.2:/b"},
+		"split-brain": {
+			three(online, online, online), func(v *Volume) { v.Splits = []string{"/f"} },
+			api.ReasonSplitBrain, "holdfast volume resolve v FILE --keep NODE",
+		},
+		"a brick hangs": {
+			three(online, online, online), func(v *Volume) { v.Pool.Bricks[1].Heal = nil },
+			api.ReasonDaemonHangs, "10.0.0.2:/b",
+		},
 		"no self-heal daemon": {three(online, online, online), func(v *Volume) {
 			v.Pool.HealersDown, v.Pool.Bricks[0].Heal.Pending = []string{"10.0.0.2"}, 3
 		}, api.ReasonNotHealing, "gluster volume start v force"},
-		"healing": {three(online, online, online), func(v *Volume) { v.Pool.Bricks[0].Heal.Pending = 3 },
-			api.ReasonDataNotClean, "holdfast get volumes"},
-		"nothing can be asked": {three(unknown, unknown, unknown), func(v *Volume) { v.Pool.Silent = true },
-			api.ReasonNotAnswering, "holdfast status"},
+		"healing": {
+			three(online, online, online), func(v *Volume) { v.Pool.Bricks[0].Heal.Pending = 3 },
+			api.ReasonDataNotClean, "holdfast get volumes",
+		},
+		"nothing can be asked": {
+			three(unknown, unknown, unknown), func(v *Volume) { v.Pool.Silent = true },
+			api.ReasonNotAnswering, "holdfast status",
+		},
 	} {
 		tt.change(tt.v)
 		if reason, next := Of(tt.v); reason != tt.reason || !strings.Contains(next, tt.next) {

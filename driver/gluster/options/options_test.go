@@ -18,10 +18,14 @@ func TestExpand(t *testing.T) {
 	}{
 		"none":  {options: set{"a.b": "1"}, want: set{"a.b": "1"}},
 		"group": {options: set{"group": "virt"}, want: groups["virt"]},
-		"own wins": {set{"group": "virt", "features.shard": "off"}, set{"network.ping-timeout": "20",
-			"features.shard": "off"}, false},
-		"own wins by short name": {set{"group": "virt", "shard": "off"}, set{"network.ping-timeout": "20",
-			"shard": "off"}, false},
+		"own wins": {set{"group": "virt", "features.shard": "off"}, set{
+			"network.ping-timeout": "20",
+			"features.shard":       "off",
+		}, false},
+		"own wins by short name": {set{"group": "virt", "shard": "off"}, set{
+			"network.ping-timeout": "20",
+			"shard":                "off",
+		}, false},
 		"unknown keeps the other": {set{"group": "nope", "a.b": "1"}, set{"a.b": "1"}, true},
 	} {
 		got, err := groups.Expand(tt.options)
@@ -41,20 +45,46 @@ func TestFull(t *testing.T) {
 		full       set
 	}{
 		"not set": {set{"ping-timeout": "5"}, nil, nil, set{"ping-timeout": "5"}},
-		"set": {set{"ping-timeout": "5"}, set{"network.ping-timeout": "5"}, nil,
-			set{"network.ping-timeout": "5"}},
-		"another value": {set{"ping-timeout": "5"}, set{"network.ping-timeout": "7"}, nil,
-			set{"ping-timeout": "5"}},
-		"changed by hand": {set{"ping-timeout": "5"}, set{"network.ping-timeout": "7"},
-			[]string{"network.ping-timeout=5"}, set{"network.ping-timeout": "5"}},
-		"reset by hand": {set{"ping-timeout": "5"}, nil, []string{"network.ping-timeout=5"},
-			set{"network.ping-timeout": "5"}},
-		"means two": {set{"event-threads": "4"}, set{"client.event-threads": "4",
-			"server.event-threads": "4"}, nil, set{"event-threads": "4"}},
-		"full": {set{"network.ping-timeout": "5"}, set{"network.ping-timeout": "7"}, nil,
-			set{"network.ping-timeout": "5"}},
-		"the rest has a dot": {set{"nfs.read-ahead": "on"}, set{"performance.nfs.read-ahead": "on"}, nil,
-			set{"performance.nfs.read-ahead": "on"}},
+		"set": {
+			set{"ping-timeout": "5"},
+			set{"network.ping-timeout": "5"},
+			nil,
+			set{"network.ping-timeout": "5"},
+		},
+		"another value": {
+			set{"ping-timeout": "5"},
+			set{"network.ping-timeout": "7"},
+			nil,
+			set{"ping-timeout": "5"},
+		},
+		"changed by hand": {
+			set{"ping-timeout": "5"},
+			set{"network.ping-timeout": "7"},
+			[]string{"network.ping-timeout=5"},
+			set{"network.ping-timeout": "5"},
+		},
+		"reset by hand": {
+			set{"ping-timeout": "5"},
+			nil,
+			[]string{"network.ping-timeout=5"},
+			set{"network.ping-timeout": "5"},
+		},
+		"means two": {set{"event-threads": "4"}, set{
+			"client.event-threads": "4",
+			"server.event-threads": "4",
+		}, nil, set{"event-threads": "4"}},
+		"full": {
+			set{"network.ping-timeout": "5"},
+			set{"network.ping-timeout": "7"},
+			nil,
+			set{"network.ping-timeout": "5"},
+		},
+		"the rest has a dot": {
+			set{"nfs.read-ahead": "on"},
+			set{"performance.nfs.read-ahead": "on"},
+			nil,
+			set{"performance.nfs.read-ahead": "on"},
+		},
 	} {
 		if diff := cmp.Diff(tt.full, Full(tt.want, tt.have, tt.noted)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -63,8 +93,10 @@ func TestFull(t *testing.T) {
 }
 
 func TestNoted(t *testing.T) {
-	got := Noted([]string{"a.b=1", "group", "ping-timeout", "shard=on"}, set{"network.ping-timeout": "5",
-		"features.shard": "on"})
+	got := Noted([]string{"a.b=1", "group", "ping-timeout", "shard=on"}, set{
+		"network.ping-timeout": "5",
+		"features.shard":       "on",
+	})
 	if want := []string{"a.b=1", "group", "network.ping-timeout", "features.shard=on"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

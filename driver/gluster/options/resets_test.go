@@ -36,8 +36,10 @@ func TestResets(t *testing.T) {
 // stands beside it does.
 func TestWanted_unknownGroup(t *testing.T) {
 	have := set{"features.shard": "on", "network.ping-timeout": "20", "x.y": "1"}
-	layers := []api.VolumeOptions{{"shard": "off", "network.ping-timeout": "42", "c.d": "1"},
-		{"group": "vrit", "e.f": "1"}}
+	layers := []api.VolumeOptions{
+		{"shard": "off", "network.ping-timeout": "42", "c.d": "1"},
+		{"group": "vrit", "e.f": "1"},
+	}
 	got, err := Wanted(have, nil, groups, layers...)
 	want := set{"features.shard": "on", "network.ping-timeout": "20", "c.d": "1", "e.f": "1"}
 	if diff := cmp.Diff(want, got); diff != "" || err == nil {

@@ -11,8 +11,10 @@ import (
 
 func TestSets(t *testing.T) {
 	stores := []Store{
-		{Node: "a", Zone: 1, Name: "d1", Size: 100, Room: 100}, {Node: "a", Zone: 1, Name: "d2", Size: 90, Room: 90},
-		{Node: "b", Zone: 1, Name: "d1", Size: 100, Room: 100}, {Node: "c", Zone: 2, Name: "d1", Size: 50, Room: 50},
+		{Node: "a", Zone: 1, Name: "d1", Size: 100, Room: 100},
+		{Node: "a", Zone: 1, Name: "d2", Size: 90, Room: 90},
+		{Node: "b", Zone: 1, Name: "d1", Size: 100, Room: 100},
+		{Node: "c", Zone: 2, Name: "d1", Size: 50, Room: 50},
 		{Node: "d", Zone: 3, Name: "d1", Size: 20, Room: 20},
 	}
 	show := func(sets [][]Spot) (text []string) {
@@ -58,8 +60,10 @@ func TestBeside_emptiestNode(t *testing.T) {
 		stores     []Store
 	}{
 		{"a disk that is empty beside one that is not", "d", []Store{
-			{Node: "a", Name: "d1", Size: 100, Room: 40}, {Node: "a", Name: "d2", Size: 100, Room: 95},
-			{Node: "d", Name: "d1", Size: 100, Room: 95}, {Node: "d", Name: "d2", Size: 100, Room: 95},
+			{Node: "a", Name: "d1", Size: 100, Room: 40},
+			{Node: "a", Name: "d2", Size: 100, Room: 95},
+			{Node: "d", Name: "d1", Size: 100, Room: 95},
+			{Node: "d", Name: "d2", Size: 100, Room: 95},
 		}},
 		{"small and empty", "b", []Store{{Node: "a", Name: "d1", Size: 1000, Room: 500}, {Node: "b", Name: "d1", Size: 200, Room: 190}}},
 		{"no room for it", "a", []Store{{Node: "a", Name: "d1", Size: 1000, Room: 500}, {Node: "b", Name: "d1", Size: 50, Room: 48}}},

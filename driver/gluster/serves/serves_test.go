@@ -21,13 +21,21 @@ func TestOf(t *testing.T) {
 	}{
 		"it speaks for the pool": {nil, nil, "", "", ""},
 		"it serves":              {&glusterd.Peer{Connected: true, State: glusterd.PeerInCluster}, nil, "", "", ""},
-		"it hangs": {&glusterd.Peer{State: glusterd.PeerInCluster}, nil, "",
-			api.ReasonDaemonHangs, "'holdfast daemon restart glusterd-h2'"},
-		"it is rejected": {&glusterd.Peer{Connected: true, State: "Peer Rejected"}, nil, "",
-			api.ReasonPeerRejected, "'holdfast daemon restart glusterd-h2'"},
+		"it hangs": {
+			&glusterd.Peer{State: glusterd.PeerInCluster}, nil, "",
+			api.ReasonDaemonHangs, "'holdfast daemon restart glusterd-h2'",
+		},
+		"it is rejected": {
+			&glusterd.Peer{Connected: true, State: "Peer Rejected"}, nil, "",
+			api.ReasonPeerRejected, "'holdfast daemon restart glusterd-h2'",
+		},
 		"nothing heals": {nil, nil, "v", api.ReasonNotHealing, "gluster volume start v force"},
-		"a brick is offline": {nil, []string{"10.0.0.2:/b/v"}, "",
-			api.ReasonBricksOffline, "/var/log/glusterfs/bricks on host h2"},
+		"a brick is offline": {
+			nil,
+			[]string{"10.0.0.2:/b/v"},
+			"",
+			api.ReasonBricksOffline, "/var/log/glusterfs/bricks on host h2",
+		},
 	} {
 		s := Of(d, tt.peer, tt.offline, tt.volume)
 		if s == nil {

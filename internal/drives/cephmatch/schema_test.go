@@ -62,9 +62,16 @@ func TestSchema(t *testing.T) {
 		"1.5TB:", "1TB:2TB:3TB", "1TBB",
 	} {
 		for _, f := range []api.DriveFilter{
-			{}, {All: true}, {Paths: []string{"/dev/sdb"}}, {All: true, Paths: []string{"/dev/sdb"}}, {Model: "a"},
-			{Paths: []string{"/dev/sdb"}, Vendor: "a"}, {All: true, Model: "a"}, {Rotational: &yes},
-			{Rotational: &no, Limit: 2}, {Limit: 2},
+			{},
+			{All: true},
+			{Paths: []string{"/dev/sdb"}},
+			{All: true, Paths: []string{"/dev/sdb"}},
+			{Model: "a"},
+			{Paths: []string{"/dev/sdb"}, Vendor: "a"},
+			{All: true, Model: "a"},
+			{Rotational: &yes},
+			{Rotational: &no, Limit: 2},
+			{Limit: 2},
 		} {
 			f.Size, f.Match = size, api.DriveMatchCeph
 			good := api.DriveFilter{Match: api.DriveMatchCeph, Model: "a"}

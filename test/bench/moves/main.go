@@ -111,8 +111,10 @@ func (t *tool) edit(name string, first int, change func(osd string) []string) st
 
 // mapped are the OSDs of each placement group.
 func (t *tool) mapped(crush string, args ...string) []map[string]bool {
-	text := t.run(append([]string{"-i", crush, "--test", "--show-mappings", "--rule", "0", "--num-rep", strconv.Itoa(copies),
-		"--min-x", "0", "--max-x", strconv.Itoa(groups - 1)}, args...)...)
+	text := t.run(append([]string{
+		"-i", crush, "--test", "--show-mappings", "--rule", "0", "--num-rep", strconv.Itoa(copies),
+		"--min-x", "0", "--max-x", strconv.Itoa(groups - 1),
+	}, args...)...)
 	var all []map[string]bool
 	for line := range strings.Lines(text) { // CRUSH rule 0 x 17 [3,5,1]
 		_, list, ok := strings.Cut(line, "[")

@@ -57,9 +57,11 @@ func (s *server) start(ctx context.Context, founding ...string) error {
 	}
 	defer log.Close()
 	data := within(s.dir, "server")
-	args := append([]string{asServer, "server", "--name", "server", "--address", "127.0.0.1",
+	args := append([]string{
+		asServer, "server", "--name", "server", "--address", "127.0.0.1",
 		"--data-dir", data, "--run-dir", within(s.dir, "run"), "--device-filter", "none",
-		"--api-port", s.ports[0], "--etcd-peer-port", s.ports[1], "--etcd-client-port", s.ports[2]}, founding...)
+		"--api-port", s.ports[0], "--etcd-peer-port", s.ports[1], "--etcd-client-port", s.ports[2],
+	}, founding...)
 	cmd := exec.Command("/proc/self/exe", args...) //nolint:noctx // stop ends it
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	if err := cmd.Start(); err != nil {

@@ -85,8 +85,10 @@ func deleteUsed(t *testing.T, admin client.Client) {
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
 	volume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	volume.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: backend.DriverName, VolumeHandle: "rbd/f/1/pvc-1",
-		NodeStageSecretRef: &corev1.SecretReference{Namespace: "default", Name: "csi-node-volumes"}}
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{
+		Driver: backend.DriverName, VolumeHandle: "rbd/f/1/pvc-1",
+		NodeStageSecretRef: &corev1.SecretReference{Namespace: "default", Name: "csi-node-volumes"},
+	}
 	must(t, admin.Create(t.Context(), volume))
 	eventually(t, "the pool to be protected", func(ctx context.Context) bool {
 		err := admin.Delete(ctx, poolOf("volumes"), client.DryRunAll)

@@ -48,8 +48,10 @@ func write() error {
 		return err
 	}
 	for n := 0; ; n++ {
-		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("old-%d", n),
-			Labels: map[string]string{"writer": name}}}
+		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name:   fmt.Sprintf("old-%d", n),
+			Labels: map[string]string{"writer": name},
+		}}
 		_, err = c.CoreV1().ConfigMaps(namespaceOf(name)).Create(context.Background(), o, metav1.CreateOptions{})
 		switch {
 		case fence.Lost(err):

@@ -94,7 +94,8 @@ func operator(t *testing.T, p *bed.Plane) *rest.Config {
 
 // account is the way of a ServiceAccount, with a token that the API server made.
 func account(t *testing.T, p *bed.Plane, namespace, name string,
-	bound *authenticationv1.BoundObjectReference) *rest.Config {
+	bound *authenticationv1.BoundObjectReference,
+) *rest.Config {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
 	answer, err := p.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, request,

@@ -136,8 +136,10 @@ func kindsOf(t *testing.T, p *bed.Plane, release string) {
 // works waits until an operator makes a Host of a Node.
 func works(t *testing.T, c client.Client) {
 	t.Helper()
-	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "h1",
-		Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
+	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name:   "h1",
+		Labels: map[string]string{"kubernetes.io/os": "linux"},
+	}}))
 	eventually(t, "the operator to work", func(ctx context.Context) bool {
 		return c.Get(ctx, client.ObjectKey{Name: "h1"}, &api.Host{}) == nil
 	})
@@ -245,8 +247,10 @@ func TestOperator_refusals(t *testing.T) {
 	})
 
 	long := strings.Repeat("n", 64)
-	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: long,
-		Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
+	must(t, c.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name:   long,
+		Labels: map[string]string{"kubernetes.io/os": "linux"},
+	}}))
 	eventually(t, "an event on the node", func(context.Context) bool {
 		return strings.Contains(p.Kubectl(t, "describe", "node", long), "Holdfast makes no Host of the node: the "+
 			"name of a host has at most 63 characters")

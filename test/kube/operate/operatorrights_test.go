@@ -35,8 +35,10 @@ func TestPolicies_operator(t *testing.T) {
 		{"the Role of a host", "", func(ctx context.Context) error {
 			return operator.Create(ctx, role("holdfast-host-x"), client.DryRunAll)
 		}},
-		{"another Role", "Roles and RoleBindings of hosts alone",
-			func(ctx context.Context) error { return operator.Create(ctx, role("mine")) }},
+		{
+			"another Role", "Roles and RoleBindings of hosts alone",
+			func(ctx context.Context) error { return operator.Create(ctx, role("mine")) },
+		},
 		{"delete a Role of other people's", "Roles and RoleBindings of hosts alone", func(ctx context.Context) error {
 			return operator.Delete(ctx, role("theirs"))
 		}},

@@ -45,8 +45,12 @@ func kubeconfig(t *testing.T, p *bed.Plane, c *rest.Config) string {
 	must(t, os.WriteFile(ca, c.CAData, 0o600))
 	for _, args := range [][]string{
 		{"set-cluster", "c", "--server=" + c.Host, "--certificate-authority=" + ca},
-		{"set-credentials", "u",
-			"--token=" + c.BearerToken}, {"set-context", "x", "--cluster=c", "--user=u"}, {"use-context", "x"},
+		{
+			"set-credentials", "u",
+			"--token=" + c.BearerToken,
+		},
+		{"set-context", "x", "--cluster=c", "--user=u"},
+		{"use-context", "x"},
 	} {
 		p.Kubectl(t, append([]string{"--kubeconfig", path, "config"}, args...)...)
 	}

@@ -85,15 +85,21 @@ func TestPolicies_hosts(t *testing.T) {
 	}
 	tryAll(t, []attempt{
 		{"its own status", "", status(host("h1"), `{"status":{"agentVersion":"1"}}`)},
-		{"another host's status", "may write the status of the Host h1 alone",
-			status(host("h2"), `{"status":{"agentVersion":"1"}}`)},
-		{"the generation that was seen", "status.observedGeneration",
-			status(host("h1"), `{"status":{"observedGeneration":7}}`)},
+		{
+			"another host's status", "may write the status of the Host h1 alone",
+			status(host("h2"), `{"status":{"agentVersion":"1"}}`),
+		},
+		{
+			"the generation that was seen", "status.observedGeneration",
+			status(host("h1"), `{"status":{"observedGeneration":7}}`),
+		},
 		{"a condition of the leader's", "may write only the conditions", status(host("h1"),
 			`{"status":{"conditions":[{"type":"AgentConnected","status":"True","reason":"Connected","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)},
 		{"the status of its daemon", "", status(its("mon-h1"), `{"status":{"state":"Running"}}`)},
-		{"the status of another one's daemon", "of its own daemons alone",
-			status(its("mon-h2"), `{"status":{"state":"Running"}}`)},
+		{
+			"the status of another one's daemon", "of its own daemons alone",
+			status(its("mon-h2"), `{"status":{"state":"Running"}}`),
+		},
 		{"the spec of its daemon", "may change only the status of a daemon", func(ctx context.Context) error {
 			return h1.Patch(ctx, its("mon-h1"), merged(`{"spec":{"command":["sh"]}}`))
 		}},
@@ -116,31 +122,45 @@ func TestPolicies_hosts(t *testing.T) {
 		{"a label of its lease", "no labels", func(ctx context.Context) error {
 			return h1.Patch(ctx, lease("host-h1", ""), merged(`{"metadata":{"labels":{"a":"b"}}}`))
 		}},
-		{"another one's lease", "may write the lease host-h1 alone",
-			func(ctx context.Context) error { return h1.Create(ctx, lease("host-h2", "h1")) }},
+		{
+			"another one's lease", "may write the lease host-h1 alone",
+			func(ctx context.Context) error { return h1.Create(ctx, lease("host-h2", "h1")) },
+		},
 		{"the leader's lease", "may write the lease host-h1 alone", func(ctx context.Context) error {
 			return h1.Patch(ctx, lease("leader", ""), merged(`{"spec":{"holderIdentity":"h1"}}`))
 		}},
 		{"its turn", "", status(action("turn", "h1", api.ActionNew), `{"status":{"state":"Running"}}`)},
-		{"another one's action", "of its own actions alone",
-			status(action("theirs", "h2", api.ActionNew), `{"status":{"state":"Running"}}`)},
-		{"an action that has ended", "it is not its host's turn",
-			status(action("ended", "h1", api.ActionDone), `{"status":{"state":"Running"}}`)},
-		{"a state that is not its own", "cannot make an action PendingApproval",
-			status(action("state", "h1", api.ActionRunning), `{"status":{"state":"PendingApproval"}}`)},
+		{
+			"another one's action", "of its own actions alone",
+			status(action("theirs", "h2", api.ActionNew), `{"status":{"state":"Running"}}`),
+		},
+		{
+			"an action that has ended", "it is not its host's turn",
+			status(action("ended", "h1", api.ActionDone), `{"status":{"state":"Running"}}`),
+		},
+		{
+			"a state that is not its own", "cannot make an action PendingApproval",
+			status(action("state", "h1", api.ActionRunning), `{"status":{"state":"PendingApproval"}}`),
+		},
 
 		{"a pod of its daemon", "", pod(func(*corev1.Pod) {})},
 		{"a pod on another node", "pods of its own node alone", pod(func(o *corev1.Pod) { o.Spec.NodeName = "h2" })},
 		{"a pod for the scheduler", "pods of its own node alone", pod(func(o *corev1.Pod) { o.Spec.NodeName = "" })},
 		{"a pod without a daemon", "pods of its Daemons alone", pod(func(o *corev1.Pod) { o.OwnerReferences = nil })},
 		{"a pod with a Secret", "volumes of hostPath alone", pod(func(o *corev1.Pod) {
-			o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{Name: "s",
-				VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "key-h2"}}})
+			o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{
+				Name:         "s",
+				VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "key-h2"}},
+			})
 		})},
-		{"a pod with an account", "the account default",
-			pod(func(o *corev1.Pod) { o.Spec.ServiceAccountName = "free" })},
-		{"a pod with a token", "no token of it",
-			pod(func(o *corev1.Pod) { o.Spec.AutomountServiceAccountToken = nil })},
+		{
+			"a pod with an account", "the account default",
+			pod(func(o *corev1.Pod) { o.Spec.ServiceAccountName = "free" }),
+		},
+		{
+			"a pod with a token", "no token of it",
+			pod(func(o *corev1.Pod) { o.Spec.AutomountServiceAccountToken = nil }),
+		},
 		{"a pod with a Secret in its environment", "no environment from Secrets", pod(func(o *corev1.Pod) {
 			o.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "key-h2"}}}}
 		})},
@@ -252,8 +272,10 @@ func TestPolicies_people(t *testing.T) {
 		}
 	}
 	tryAll(t, []attempt{
-		{"delete a daemon", "the operator removes daemons",
-			func(ctx context.Context) error { return manager.Delete(ctx, daemon("h1")) }},
+		{
+			"delete a daemon", "the operator removes daemons",
+			func(ctx context.Context) error { return manager.Delete(ctx, daemon("h1")) },
+		},
 		{"change a daemon's spec", "the operator writes the spec of daemons", func(ctx context.Context) error {
 			return manager.Patch(ctx, daemon("h1"), merged(`{"spec":{"command":["sh"]}}`))
 		}},
@@ -267,8 +289,10 @@ func TestPolicies_people(t *testing.T) {
 			term := &api.Term{ObjectMeta: metav1.ObjectMeta{Namespace: api.SystemNamespace, Name: api.TermName}}
 			return admin.Patch(ctx, term, merged(`{"spec":{"leader":"x"}}`))
 		}},
-		{"delete a key", "keys of a storage system",
-			func(ctx context.Context) error { return editor.Delete(ctx, &corev1.Secret{ObjectMeta: at("key-h1")}) }},
+		{
+			"delete a key", "keys of a storage system",
+			func(ctx context.Context) error { return editor.Delete(ctx, &corev1.Secret{ObjectMeta: at("key-h1")}) },
+		},
 		{"change a key", "the storage system knows no others", func(ctx context.Context) error {
 			return editor.Patch(ctx, &corev1.Secret{ObjectMeta: at("key-h1")}, merged(`{"data":{"key":"eA=="}}`))
 		}},
@@ -283,8 +307,10 @@ func TestPolicies_people(t *testing.T) {
 		{"delete the namespace", "delete storagecluster --all", func(ctx context.Context) error {
 			return admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "storage"}})
 		}},
-		{"delete a kind", "all its objects would be deleted",
-			func(ctx context.Context) error { return admin.Delete(ctx, kind) }},
+		{
+			"delete a kind", "all its objects would be deleted",
+			func(ctx context.Context) error { return admin.Delete(ctx, kind) },
+		},
 		{"delete a kind on purpose", "", func(ctx context.Context) error {
 			if err := admin.Patch(ctx, kind, merged(`{"metadata":{"annotations":{"holdfast.io/unprotected":"yes"}}}`)); err != nil {
 				return err
@@ -300,10 +326,14 @@ func TestPolicies_people(t *testing.T) {
 		}},
 		{"ask for an action", "", ask(editor, "asked", func(*api.Action) {})},
 		{"ask in another name", "", ask(editor, "other", func(a *api.Action) { a.Spec.Requester = "manager" })},
-		{"approve beforehand", "spec.approval of a new action",
-			ask(editor, "granted", func(a *api.Action) { a.Spec.Approval = api.ApprovalGranted })},
-		{"ask for a command of a plan", "only the operator creates",
-			ask(manager, "cmd", func(a *api.Action) { a.Spec.Kind = api.ActionServiceCommand })},
+		{
+			"approve beforehand", "spec.approval of a new action",
+			ask(editor, "granted", func(a *api.Action) { a.Spec.Approval = api.ApprovalGranted }),
+		},
+		{
+			"ask for a command of a plan", "only the operator creates",
+			ask(manager, "cmd", func(a *api.Action) { a.Spec.Kind = api.ActionServiceCommand }),
+		},
 		{"approve without the right", "needs the verb approve", approve(editor, "asked")},
 		{"approve with it", "", approve(manager, "asked")},
 	})

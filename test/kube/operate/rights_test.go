@@ -78,8 +78,10 @@ func declared(t *testing.T, p *bed.Plane) {
 	admin := clientOf(t, operator(t, p), "first")
 	people := clientAs(t, p, "admin", bed.Masters)
 	for _, name := range []string{"h1", "h2"} {
-		must(t, people.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
-			Labels: map[string]string{"rack": "r1"}}}))
+		must(t, people.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name:   name,
+			Labels: map[string]string{"rack": "r1"},
+		}}))
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "key-" + name}}
 		secret.Labels = map[string]string{api.LabelCluster: "c"}
 		secret.Annotations = map[string]string{api.AnnotationEntity: "mon."}
@@ -195,8 +197,10 @@ func TestRights(t *testing.T) {
 		{"h1", "impersonate users /admin", false},
 		{"h1", "create serviceaccounts/token holdfast-hosts/h1", false},
 
-		{"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token holdfast-hosts/h1",
-			true},
+		{
+			"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token holdfast-hosts/h1",
+			true,
+		},
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "create serviceaccounts/token " +
 			"holdfast-system/holdfast-operator", false},
 		{"system:serviceaccount:holdfast-system:holdfast-agent", "watch serviceaccounts holdfast-hosts/h1", true},

@@ -93,8 +93,10 @@ func busy(t *testing.T, p *bed.Plane) {
 }
 
 func node(n int) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("h%d", n),
-		Labels: map[string]string{"kubernetes.io/os": "linux"}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name:   fmt.Sprintf("h%d", n),
+		Labels: map[string]string{"kubernetes.io/os": "linux"},
+	}}
 }
 
 // relabel gives all nodes another label again and again, until ctx ends.

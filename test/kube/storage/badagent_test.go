@@ -23,8 +23,10 @@ func TestBadAgent(t *testing.T) {
 	right := b.Kubectl(t, "-n", "holdfast-system", "get", agents, "-o", "jsonpath={.spec.template}")
 	for i, wrong := range []struct{ old, now, says string }{
 		{`{"mountPath":"/dev","name":"dev"},`, ``, "/dev in the agent's pod is not the node's /dev"},
-		{`"path":"/dev","type":"Directory"`, `"path":"/var/lib/no-dev","type":"DirectoryOrCreate"`,
-			"stat /dev/null: no such file or directory"},
+		{
+			`"path":"/dev","type":"Directory"`, `"path":"/var/lib/no-dev","type":"DirectoryOrCreate"`,
+			"stat /dev/null: no such file or directory",
+		},
 		{`"path":"/var/lib/holdfast"`, `"path":"/var/lib/elsewhere"`, "mount the hostPath /var/lib/holdfast there"},
 		{`"mountPropagation":"Bidirectional",`, ``, "set mountPropagation: Bidirectional"},
 		{`"hostPID":true`, `"hostPID":false`, "set hostPID of the pod"},

@@ -87,8 +87,10 @@ func listPeers(m meta, l line) {
 		if slices.Contains(r.Peers, p.UUID) {
 			state = "OK"
 		}
-		rows = append(rows, []string{p.Address, p.UUID, humanize.IBytes(p.TotalBlocks * g.BlockSize), humanize.IBytes(p.UsedBlocks * g.BlockSize),
-			state, humanize.Time(time.Unix(0, p.LastSeen)), "0 B/sec"})
+		rows = append(rows, []string{
+			p.Address, p.UUID, humanize.IBytes(p.TotalBlocks * g.BlockSize), humanize.IBytes(p.UsedBlocks * g.BlockSize),
+			state, humanize.Time(time.Unix(0, p.LastSeen)), "0 B/sec",
+		})
 		total, used = total+p.TotalBlocks, used+p.UsedBlocks
 	}
 	for _, u := range r.Peers {
