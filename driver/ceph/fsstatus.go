@@ -170,8 +170,8 @@ func (p *planner) fsState(x *fsPlan) writes.Word {
 	case x.have == nil:
 		return word(api.ResourceCreating, "it is being created")
 	}
-	is := writes.JudgeFS(ranksOf(p, x))
-	is = is.WithPools(poolParts(p, x.pools, func(pool *poolPlan) writes.Word { return p.fsPoolState(x, pool) }))
+	pools := poolParts(p, x.pools, func(pool *poolPlan) writes.Word { return p.fsPoolState(x, pool) })
+	is := writes.JudgeFS(ranksOf(p, x)).WithPools(pools)
 	if len(x.lostGroups) > 0 {
 		is.State = writes.Worse(is.State, api.ResourceDegraded)
 		is = is.Also(x.lostGroups.refusal(x.Filesystem).Message)
@@ -211,6 +211,7 @@ func ranksOf(p *planner, x *fsPlan) *writes.FS {
 		}
 	}
 	for _, seat := range x.service.seats {
+		f.MDS = append(f.MDS, "mds."+seat.id)
 		if slices.Contains(p.seen.FS.Standbys, seat.id) {
 			f.Standbys++
 		}

@@ -117,8 +117,7 @@ func (p *planner) storeState(x *storePlan) writes.Word {
 	case x.service.held && p.cluster.ModeOf() == api.ClusterObserved:
 		return word(api.ResourcePending, "the cluster is in mode Observed: the pools do not exist and are not created")
 	}
-	is := word(api.ResourceOnline, strings.Join(problems, "; "))
-	is = is.WithPools(poolParts(p, x.pools, p.poolState))
+	is := word(api.ResourceOnline, strings.Join(problems, "; ")).WithPools(poolParts(p, x.pools, p.poolState))
 	up, all := p.gatewaysUp(x)
 	gateways := &writes.Store{Up: up, All: all, Held: len(x.service.seats) == 0 && x.service.held, Fresh: fresh}
 	if up < all || all == 0 {

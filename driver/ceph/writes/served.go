@@ -14,6 +14,8 @@ type FS struct {
 	// MaxMDS is how many MDS Ceph has be active; 0 while it is set down. Closed is set after 'ceph fs fail'.
 	MaxMDS int
 	Closed bool
+	// MDS are all that are its own.
+	MDS []string
 	// Damaged and Down are ranks that nobody may have, and that nobody has.
 	Damaged, Down []int
 	// Active are the MDS that serve, such as mds.web.a; Busy says of others how far they are.
@@ -66,8 +68,8 @@ func (f *FS) unserved() Word {
 	case len(f.Damaged) > 0:
 		return Word{
 			Reason: api.ReasonDataDamaged, Text: fmt.Sprintf("rank %v is damaged: no MDS may serve it", f.Damaged),
-			Next: "see what its MDS wrote after '[ERR]' (" + quote("holdfast logs DAEMON") + "), repair it, and let an " +
-				"MDS try again with " + quote(fmt.Sprintf("holdfast ceph mds repaired %s:%d", f.Name, f.Damaged[0])),
+			Next: f.readLogs() + "repair it, and let an MDS try again with " +
+				quote(fmt.Sprintf("holdfast ceph mds repaired %s:%d", f.Name, f.Damaged[0])),
 		}
 	case f.Closed:
 		return Word{
@@ -92,6 +94,18 @@ func (f *FS) unserved() Word {
 		return Word{Reason: api.ReasonStarting, Next: "wait; an MDS takes over"}
 	}
 	return Word{}
+}
+
+// readLogs has a user read what its MDS wrote: the one that had a damaged rank has it no more.
+func (f *FS) readLogs() string {
+	var all []string
+	for _, mds := range f.MDS {
+		all = append(all, quote("holdfast logs", mds))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "see what its MDS wrote after '[ERR]' (" + words.Few(all) + "), "
 }
 
 func (f *FS) failingNext() string {

@@ -217,7 +217,8 @@ func TestJudgeFS(t *testing.T) {
 		},
 		{
 			"damaged", func(f *FS) { f.Damaged, f.Active = []int{0}, nil }, api.ResourceOffline, api.ReasonDataDamaged,
-			"'holdfast ceph mds repaired home:0'",
+			"see what its MDS wrote after '[ERR]' ('holdfast logs mds.home-a', 'holdfast logs mds.home-b'), repair it, and " +
+				"let an MDS try again with 'holdfast ceph mds repaired home:0'",
 		},
 		{
 			"no mds", func(f *FS) { f.Down, f.Active, f.Failing = []int{0}, nil, []string{"mds.home-b", "mds.home-a"} },
@@ -242,7 +243,10 @@ func TestJudgeFS(t *testing.T) {
 			api.ReasonNotServed, "'holdfast why mds.home-b'",
 		},
 	} {
-		f := &FS{Name: "home", MaxMDS: 1, Active: []string{"mds.home-a"}, Standbys: 1, WantActive: 1, WantStandbys: 1}
+		f := &FS{
+			Name: "home", MaxMDS: 1, MDS: []string{"mds.home-a", "mds.home-b"}, Active: []string{"mds.home-a"},
+			Standbys: 1, WantActive: 1, WantStandbys: 1,
+		}
 		tt.change(f)
 		is(t, tt.name, JudgeFS(f), tt.state, tt.reason, tt.next)
 	}
