@@ -148,6 +148,7 @@ func (s *sole) holds() string {
 		return "a server to say whether another machine runs as host " + s.host
 	case waiting:
 		return fmt.Sprintf("the agent on %s, which ran as host %s before, to be disconnected for %s", s.other.Place(), s.host, quiet)
+	default:
+		return instance.Together(s.host, s.self, s.other) + ": nothing new starts on either; stop the agent on the wrong one"
 	}
-	return instance.Together(s.host, s.self, s.other) + ": nothing new starts on either; stop the agent on the wrong one"
 }

@@ -100,7 +100,7 @@ func (g *globals) cephAdopt(ctx context.Context, name string, o *adoptOptions) e
 	fmt.Fprintln(g.out, words)
 	if n := len(x.Problems); n > 0 {
 		return &exitError{exitRefused, fmt.Errorf("storagecluster/%s was not adopted, and nothing was changed: resolve "+
-			"the lines marked with !", name)}
+			"the lines that begin with '!'", name)}
 	}
 	if err := g.approved(words, o.approve); err != nil || o.approve == "" {
 		return err

@@ -40,7 +40,7 @@ func (g *globals) cephClientFiles(ctx context.Context, name, dir string) error {
 	defer cancel()
 	var x api.Client
 	if err := c.Get(ctx, types.NamespacedName{Namespace: g.namespace, Name: name}, &x); apierrors.IsNotFound(err) {
-		return &exitError{exitRefused, fmt.Errorf("Client %s does not exist in namespace %s: see 'holdfast get clients'",
+		return &exitError{exitRefused, fmt.Errorf("client/%s does not exist in namespace %s: see 'holdfast get clients'",
 			name, g.namespace)}
 	} else if err != nil {
 		return fmt.Errorf("while reading client/%s: %w", name, err)

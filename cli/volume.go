@@ -77,7 +77,7 @@ func (g *globals) readVolume(ctx context.Context, c client.Client, name string) 
 	v.Namespace, v.Name = g.namespace, name
 	err := withDeadline(ctx, func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(v), v) })
 	if apierrors.IsNotFound(err) {
-		return nil, &exitError{exitRefused, fmt.Errorf("Volume %s does not exist in namespace %s: see 'holdfast get "+
+		return nil, &exitError{exitRefused, fmt.Errorf("volume/%s does not exist in namespace %s: see 'holdfast get "+
 			"volumes'", name, g.namespace)}
 	}
 	if err != nil {

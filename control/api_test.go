@@ -132,110 +132,106 @@ func TestAPI_discovery(t *testing.T) {
 	}
 }
 
-// TestAPI_messages: what is wrong is refused, in words that say what to do.
-func TestAPI_messages(t *testing.T) {
-	s, _ := sharedServer(t)
-	c := newClient(t, s.Config())
-	ns := newNamespace(t, c)
-	for _, test := range []struct{ name, object, want string }{
-		{"even number of mons", `
+// wrong are objects that the API refuses, and words of the refusals.
+var wrong = []struct{ name, object, want string }{
+	{"even number of mons", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {mon: {count: 4}}}`, "the number of mons must be odd"},
-		{"no mons", `
+	{"no mons", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {mon: {count: 0}}}`, "spec.ceph.mon.count in body should be greater than or equal to 1"},
-		{"unknown type", `
+	{"unknown type", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: lustre}`, `Unsupported value: "lustre": supported values: "ceph", "glusterfs", "torus"`},
-		{"unknown field", `
+	{"unknown field", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {mons: 3}}`, `unknown field "spec.ceph.mons"`},
-		{"no part for the type", `
+	{"no part for the type", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph}`, "spec.ceph must be there: at least 'ceph: {}'"},
-		{"long name", `
+	{"long name", `
 kind: StorageCluster
 metadata: {name: a2345678901234567890123456789012345678901}
 spec: {type: ceph, ceph: {}}`, "at most 40 characters"},
-		{"network without a mask", `
+	{"network without a mask", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {}, network: {public: 10.0.0.1}}`, "CIDR notation such as 10.0.0.0/24"},
-		{"interval too short", `
+	{"interval too short", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {}, interval: 10ms}`, "interval must be between 1s and 1h"},
-		{"unknown section of ceph.conf", `
+	{"unknown section of ceph.conf", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {config: {monitors: {a: b}}}}`, "a section of config must be"},
-		{"option that Holdfast sets", `
+	{"option that Holdfast sets", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {config: {global: {fsid: x}}}}`, "Holdfast itself sets fsid"},
-		{"option with spaces", `
+	{"option with spaces", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {config: {global: {Mon Lease: "1"}}}}`, "lower case, with underscores"},
-		{"value of two lines", `
+	{"value of two lines", `
 kind: StorageCluster
 metadata: {name: b}
 spec: {type: ceph, ceph: {config: {global: {a: "1\n[osd]"}}}}`, "should match"},
-		{"quota of half a byte", `
+	{"quota of half a byte", `
 kind: Pool
 metadata: {name: b}
 spec: {cluster: c, replicated: {size: 3}, quota: {maxBytes: 500m}}`, "maxBytes must be whole bytes: m stands for thousandths"},
-		{"quota of a user of half a byte", `
+	{"quota of a user of half a byte", `
 kind: ObjectStoreUser
 metadata: {name: b}
 spec: {cluster: c, store: c, quota: {maxSize: 500m}}`, "maxSize must be whole bytes: m stands for thousandths"},
-		{"node without a selector", `
+	{"node without a selector", `
 kind: StorageNode
 metadata: {name: b}
 spec: {type: ceph, nodeSelector: {}}`, "spec.nodeSelector"},
-		{"device named twice", `
+	{"device named twice", `
 kind: StorageNode
 metadata: {name: b}
 spec: {type: ceph, nodeSelector: {a: b}, devices: [wwn-1, wwn-1]}`, "Duplicate value"},
-		{"address that is none", `
+	{"address that is none", `
 kind: StorageNode
 metadata: {name: b}
 spec: {type: ceph, nodeSelector: {a: b}, storageNetwork: {ips: [host1]}}`, "ips must be IP addresses"},
-		{
-			"devices that leave, not of Ceph", `
+	{
+		"devices that leave, not of Ceph", `
 kind: StorageNode
 metadata: {name: b}
 spec: {type: glusterfs, nodeSelector: {a: b}, exclude: [wwn-1]}`,
-			"spec.exclude and spec.replace are for nodes of type ceph",
-		},
-		{
-			"size of Ceph in Holdfast's words", `
+		"spec.exclude and spec.replace are for nodes of type ceph",
+	},
+	{
+		"size of Ceph in Holdfast's words", `
 kind: DriveGroup
 metadata: {name: b}
 spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{match: Ceph, size: 4tb}]}`,
-			"with match Ceph size must be such as",
-		},
-		{
-			"size of Holdfast in Ceph's words", `
+		"with match Ceph size must be such as",
+	},
+	{
+		"size of Holdfast in Ceph's words", `
 kind: DriveGroup
 metadata: {name: b}
 spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{size: 4TB}]}`,
-			"size must be such as 1T:2T",
-		},
-		{
-			"all and more", `
+		"size must be such as 1T:2T",
+	},
+	{
+		"all and more", `
 kind: DriveGroup
 metadata: {name: b}
 spec: {cluster: a, placement: {pattern: "*"}, dataDevices: [{match: Ceph, all: true, model: a}]}`,
-			"all and paths stand alone",
-		},
-		{
-			"all for databases", `
+		"all and paths stand alone",
+	},
+	{
+		"all for databases", `
 kind: DriveGroup
 metadata: {name: b}
 spec:
@@ -243,17 +239,24 @@ spec:
   placement: {pattern: "*"}
   dataDevices: [{match: Ceph, all: true}]
   dbDevices: [{match: Ceph, all: true}]`,
-			"with match Ceph all is for dataDevices alone",
-		},
-		{"file outside", `
+		"with match Ceph all is for dataDevices alone",
+	},
+	{"file outside", `
 kind: Daemon
 metadata: {name: b}
 spec: {cluster: a, type: t, id: a, host: h, state: Running, command: [x], files: [{path: ../x, sources: []}]}`, "path must lie below the daemon's directory"},
-		{"source of two kinds", `
+	{"source of two kinds", `
 kind: Daemon
 metadata: {name: b}
 spec: {cluster: a, type: t, id: a, host: h, state: Running, command: [x], files: [{path: x, sources: [{text: a, secret: {name: a, key: b}}]}]}`, "a source is either text or secret"},
-	} {
+}
+
+// TestAPI_messages: what is wrong is refused, in words that say what to do.
+func TestAPI_messages(t *testing.T) {
+	s, _ := sharedServer(t)
+	c := newClient(t, s.Config())
+	ns := newNamespace(t, c)
+	for _, test := range wrong {
 		t.Run(test.name, func(t *testing.T) {
 			strict := client.WithFieldValidation(c, metav1.FieldValidationStrict)
 			err := strict.Create(t.Context(), object(t, ns, test.object))

@@ -169,7 +169,7 @@ func put(status map[string]any, at string, value any) {
 	head, rest, deeper := strings.Cut(at, ".")
 	name, isMap := strings.CutSuffix(head, "{}")
 	name, isList := strings.CutSuffix(name, "[]")
-	var below any = value
+	below := value
 	if deeper {
 		next := map[string]any{}
 		for k, v := range needs[name] {

@@ -102,7 +102,8 @@ func (r *run) overtaken(stale []string) bool {
 // they were looked at. Who changed a node and waits for it would otherwise take the word of the run before for one on the node as it is.
 func (r *run) takeBack(ctx context.Context) error {
 	was, now := r.view.Cluster.Status.Conditions, r.conditions(nil)
-	if !r.newlySeen() || !(isReady(was) && !isReady(now)) && !(isRefused(was) && !isRefused(now)) {
+	unready, accepted := isReady(was) && !isReady(now), isRefused(was) && !isRefused(now)
+	if !r.newlySeen() || !unready && !accepted {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)

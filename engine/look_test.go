@@ -46,7 +46,7 @@ func TestLook_turn(t *testing.T) {
 			go func() {
 				system, began, err := o.Look(t.Context(), lookedAt(), nil, 5*time.Second)
 				if took := time.Since(began); system == nil || took != 4*time.Second {
-					err = fmt.Errorf("after %s: %v, %v", took, system, err)
+					err = fmt.Errorf("after %s: %v, %w", took, system, err)
 				}
 				answers <- err
 			}()

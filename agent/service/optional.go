@@ -69,10 +69,11 @@ type Waiter interface {
 
 // Starter is a ServiceAgent that does something on the host before each start of its daemons.
 type Starter interface {
-	// BeforeStart is called while the process does not run, also for one from the records that the
-	// runtime has of the time before a boot, when nothing is known of the Daemon yet. A runtime
-	// whose processes others start again, as systemd or the kubelet does, calls it before the first
-	// start alone. It is idempotent. The process is started whatever it returns.
+	// BeforeStart is called by the runtimes Detached, before each start, and Pod, before each pod
+	// is made; systemd starts its processes alone. A process of the daemon may run: one that it
+	// started before, or the daemon's own where an answer was lost. It is called also for a process
+	// from the records of the time before a boot, when nothing is known of the Daemon yet. It is
+	// idempotent. The process is started whatever it returns.
 	BeforeStart(p runtime.Process) error
 }
 

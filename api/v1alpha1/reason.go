@@ -150,7 +150,7 @@ const (
 
 // NeedsPerson says whether the reason does not end by itself, also where it is waited for: a user has to act.
 func (r Reason) NeedsPerson() bool {
-	switch r {
+	switch r { //nolint:exhaustive // the others end by themselves
 	case ReasonInvalidSpec, ReasonInsufficientNodes, ReasonInsufficientSpace, ReasonConflict, ReasonDeviceUnavailable, ReasonNodeUnusable,
 		ReasonUnsupported, ReasonWouldLoseData, ReasonInUse, ReasonNoCluster, ReasonTwoMachines, ReasonLost,
 		ReasonMachineUnreachable, ReasonNetworkCut, ReasonAgentStopped, ReasonAgentNotRunning, ReasonAgentHangs,

@@ -155,7 +155,7 @@ func namesOf(data map[string][]byte) map[string]any {
 // coreObjects writes the events and Leases of the namespaces.
 func (c *collection) coreObjects(ctx context.Context, reader client.Client, namespaces map[string]bool) {
 	if is, err := kube.IsHome(ctx, reader); err == nil && is {
-		c.lacks("pods and nodes", errors.New("Kubernetes has them: use 'kubectl cluster-info dump'"))
+		c.lacks("pods and nodes", errors.New("use 'kubectl cluster-info dump': Kubernetes has them"))
 	}
 	for _, kind := range core {
 		var items []unstructured.Unstructured

@@ -14,7 +14,7 @@ import (
 
 // source is where names come from.
 type source struct {
-	ctx       context.Context
+	ctx       context.Context //nolint:containedctx // a source lives for one completion
 	client    client.Client
 	namespace string
 }

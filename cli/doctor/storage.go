@@ -152,7 +152,8 @@ func checkResources(f *Facts) []Finding {
 
 func resource(r api.Resource) *Finding {
 	common, object := r.Common(), engine.ResourceObject(r)
-	level, state := Warn, ""
+	var state string
+	level := Warn
 	switch stalled := condition(common.Conditions, api.ConditionStalled); {
 	case common.State == api.ResourceOffline:
 		level, state = Fail, "is Offline: "+common.Message

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -134,8 +135,13 @@ func (f *Files) directory(dir string) ([]Source, error) {
 }
 
 func fetch(url string) ([]byte, error) {
-	c := http.Client{Timeout: fetchTimeout}
-	response, err := c.Get(url)
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func (h Home) print(ctx context.Context, name string, o options) error {
 			"--since a time such as 10m; see 'holdfast logs --help'"))
 	}
 	d, unreached := h.find(ctx, name)
-	process := ""
+	var process string
 	switch {
 	case d != nil:
 		process = d.Namespace + "." + d.Name

@@ -174,7 +174,7 @@ func TestPrint(t *testing.T) {
 			Namespace: func() string { return "default" }, DataDir: func() string { return dir },
 			Out: &out, Err: &problems,
 		}
-		if _, is := c.err.(refused); is {
+		if errors.As(c.err, new(refused)) {
 			h.Connect = func() (client.Client, error) { return nil, nil }
 		}
 		err := h.print(t.Context(), c.arg, c.o)

@@ -98,7 +98,7 @@ func (r *remote) follow(ctx context.Context, next string) error {
 		case err == nil:
 			continue
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the user has ended it
 		case errors.As(err, &final) || time.Since(answered) > r.patience:
 			return err
 		case failures == 0:

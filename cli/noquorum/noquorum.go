@@ -204,7 +204,7 @@ func (t *RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan answer, 1)
 	go func() {
-		response, err := t.By.RoundTrip(r.WithContext(ctx))
+		response, err := t.By.RoundTrip(r.WithContext(ctx)) //nolint:bodyclose // the receiver closes it
 		done <- answer{response, err}
 	}()
 	for wait := After; ; wait = again {
@@ -242,7 +242,7 @@ func (t *RoundTripper) look(ctx context.Context) *Error {
 		return t.lost
 	}
 	e := t.Look(ctx)
-	if !Lost(e.Servers) || ctx.Err() != nil {
+	if !Lost(e.Servers) || over(ctx) {
 		return nil // the end of the request cuts off the look, too: that says nothing about the servers
 	}
 	if some(e.Servers) > 1 {
@@ -251,12 +251,18 @@ func (t *RoundTripper) look(ctx context.Context) *Error {
 			return nil
 		case <-time.After(election):
 		}
-		if e = t.Look(ctx); !Lost(e.Servers) || ctx.Err() != nil {
+		if e = t.Look(ctx); !Lost(e.Servers) || over(ctx) {
 			return nil
 		}
 	}
 	t.lost = e
 	return e
+}
+
+// over says whether a request is at its end. A connection may see that a moment before its context.
+func over(ctx context.Context) bool {
+	end, has := ctx.Deadline()
+	return ctx.Err() != nil || has && !time.Now().Before(end)
 }
 
 func some(all []Server) (n int) {

@@ -53,8 +53,9 @@ func (c Colour) On(out io.Writer) bool {
 		return true
 	case Never:
 		return false
+	default:
+		return os.Getenv("NO_COLOR") == "" && Of(out) != nil
 	}
-	return os.Getenv("NO_COLOR") == "" && Of(out) != nil
 }
 
 // Print prints rows once: wrapped at the width of a terminal, whole elsewhere.

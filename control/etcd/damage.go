@@ -65,7 +65,7 @@ func FindDamage(dir string) *Damage {
 func found(file string, err error) *Damage {
 	var number syscall.Errno
 	if err == nil || errors.As(err, &number) && number != syscall.EIO && number != syscall.ENOENT {
-		return nil
+		return nil //nolint:nilerr // no damage
 	}
 	return &Damage{file, err}
 }

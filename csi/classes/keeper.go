@@ -43,7 +43,7 @@ func Run(ctx context.Context, config *rest.Config, backends []string, log *slog.
 		}
 		err = k.run(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // its end was asked for
 		}
 		log.Warn("keeping StorageClasses; trying again: apply deploy/kubernetes if rights are missing", "error", err)
 		select {

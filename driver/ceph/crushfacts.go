@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// What is known of CRUSH.
+// Place and the others are what is known of CRUSH.
 type (
 	Place  = crushmap.Place
 	Bucket = crushmap.Bucket

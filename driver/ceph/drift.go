@@ -162,7 +162,7 @@ func putBackPlace(p *planner, x drift.Difference) {
 }
 
 // performCrushPut puts an OSD where it belongs. Its weight is its size in TiB, as where it puts itself there.
-func performCrushPut(c *conn, ctx context.Context, r request) error {
+func performCrushPut(c *conn, ctx context.Context, r request) error { //nolint:revive // as methods of conn
 	id, err := strconv.Atoi(strings.TrimPrefix(r.Object, "osd."))
 	if err != nil {
 		return fmt.Errorf("placing %s: %w", r.Object, err)
@@ -185,7 +185,7 @@ func crushPutDone(f *foresight, r request) {
 }
 
 // performAdminKey puts the key of client.admin back as mon., whose key is in no database that anybody changes.
-func performAdminKey(c *conn, ctx context.Context, r request) error {
+func performAdminKey(c *conn, ctx context.Context, r request) error { //nolint:revive // as methods of conn
 	own, err := r.secrets.Secret(ctx, secretName(r.cluster, entityMon))
 	if err != nil {
 		return fmt.Errorf("putting back the key of %s: reading the key of the mons: %w", r.Object, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// What Ceph says of filesystems.
+// FSFacts and the others are what Ceph says of filesystems.
 type (
 	FSFacts = fsmap.Facts
 	FS      = fsmap.FS

@@ -80,7 +80,7 @@ func fillOrch(ctx context.Context, c *conn, view *engine.View, o *Observation) (
 	return err
 }
 
-func performOrch(c *conn, ctx context.Context, r request) error {
+func performOrch(c *conn, ctx context.Context, r request) error { //nolint:revive // as methods of conn
 	return c.plain(ctx, r, orch.Command(r.Verb, r.Params))
 }
 

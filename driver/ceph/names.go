@@ -32,7 +32,8 @@ const (
 	// ParamAddress is the address that the daemon listens on, for all types.
 	ParamAddress = monset.ParamAddress
 	// ParamMonmap and ParamMonHosts list the mons of the cluster, and their hosts: see monset.
-	ParamMonmap, ParamMonHosts = monset.ParamMonmap, monset.ParamMonHosts
+	ParamMonmap   = monset.ParamMonmap
+	ParamMonHosts = monset.ParamMonHosts
 	// ParamMonFounded is set when the mons were seen in a quorum. No mon makes a store after that with which it could found a
 	// cluster of its own.
 	ParamMonFounded = "founded"

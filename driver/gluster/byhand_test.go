@@ -244,9 +244,9 @@ func TestByHand_brickAdded(t *testing.T) {
 		f.bricks = append(f.bricks, b)
 	}
 	for range 3 {
-		p := w.plan()
+		w.plan()
 		w.agentsReport()
-		p = w.round()
+		p := w.round()
 		w.wantChanged(p, "volume/v", api.VerdictSkip, "added to the volume outside Holdfast")
 	}
 	w.vol("v").Generation++

@@ -31,7 +31,7 @@ func TestConfig_ended(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		response, err := client.Get(server.URL) //nolint:noctx // Config has the context
+		response, err := client.Get(server.URL)
 		if err == nil {
 			err = response.Body.Close()
 		}

@@ -28,9 +28,7 @@ func New(values []string) *Redactor {
 		if len(v) < shortest {
 			continue
 		}
-		for _, form := range []string{v, base64.StdEncoding.EncodeToString([]byte(v)), url.QueryEscape(v)} {
-			all = append(all, form)
-		}
+		all = append(all, v, base64.StdEncoding.EncodeToString([]byte(v)), url.QueryEscape(v))
 	}
 	// The longest is replaced before the others, so that a part of a secret does not leave the rest
 	// of it behind.

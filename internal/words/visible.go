@@ -17,9 +17,8 @@ func Visible(s string) string {
 		return s
 	}
 	var b strings.Builder
-	for i, n := 0, 0; i < len(s); i += n {
-		var r rune
-		r, n = utf8.DecodeRuneInString(s[i:])
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
@@ -32,6 +31,7 @@ func Visible(s string) string {
 		default:
 			fmt.Fprintf(&b, `\U%08x`, r)
 		}
+		i += n
 	}
 	return b.String()
 }

@@ -13,7 +13,7 @@ const Name = "holdfast"
 // Dir is the directory of modules in the data directory of a mgr.
 const Dir = "modules"
 
-// PeerFile, in the module's directory, is a Peer as JSON. The agent writes it.
+// PeerFile is a Peer as JSON in the module's directory. The agent writes it.
 const PeerFile = Name + "/peer.json"
 
 // Peer says to the module how it reaches Holdfast.

@@ -45,6 +45,7 @@ func (c *Call) start(
 		return "", answer.Errorf("%s (action/%s)", a.Status.Message, a.Name)
 	case api.ActionPendingApproval:
 		words += "\nan administrator has to approve it: holdfast action approve " + a.Name
+	default:
 	}
 	return following(a, words), nil
 }

@@ -60,8 +60,8 @@ func New(ctx context.Context, c client.Client, log *slog.Logger) *Logs {
 	return &Logs{api: c, Slice: flushSlice, log: log, life: ctx, logs: map[types.NamespacedName]*clusterLog{}}
 }
 
-// Wait waits for what goes on in the background, once the context of New has ended.
-func (s *Logs) Wait() { s.background.Wait() }
+// WaitForEvents waits for what goes on in the background, once the context of New has ended.
+func (s *Logs) WaitForEvents() { s.background.Wait() }
 
 // clusterLog knows which events of one cluster are stored. Only the leader writes events, so it is
 // read from the API once.
@@ -331,8 +331,8 @@ func (s *Logs) removeEvents(cluster types.NamespacedName, old []entry) (removed 
 	return removed
 }
 
-// Drop removes the log and the record of a cluster that is gone.
-func (s *Logs) Drop(ctx context.Context, cluster types.NamespacedName) error {
+// DropEvents removes the log and the record of a cluster that is gone.
+func (s *Logs) DropEvents(ctx context.Context, cluster types.NamespacedName) error {
 	l := s.of(cluster)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -89,9 +89,10 @@ func (h *Beats) Farewell(host string) absence.Farewell {
 
 // Ages says of each host whose agent was ever heard how long ago that was, by this server's
 // own clock.
-func (h *Beats) Ages(now time.Time) []time.Duration {
+func (h *Beats) Ages() []time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	now := h.now()
 	ages := make([]time.Duration, 0, len(h.beats))
 	for _, b := range h.beats {
 		ages = append(ages, now.Sub(b.heard))

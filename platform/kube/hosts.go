@@ -113,7 +113,7 @@ func ownedLabels(h *api.Host) []string {
 				Labels map[string]json.RawMessage `json:"f:labels"`
 			} `json:"f:metadata"`
 		}
-		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			return nil // no field of this form, so nothing is known to be owned
 		}
 		var keys []string

@@ -37,7 +37,7 @@ const (
 
 // ReportAges says of each host whose agent was ever heard how long ago that was, by this server's
 // own clock.
-func (s *Store) ReportAges() []time.Duration { return s.beats.Ages(time.Now()) }
+func (s *Store) ReportAges() []time.Duration { return s.beats.Ages() }
 
 // WatchAgents keeps the condition AgentConnected of all Hosts, and the label that is their name,
 // until ctx ends. A Host's condition is written when it changes, not with each heartbeat. It keeps

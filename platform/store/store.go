@@ -144,7 +144,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 func (s *Store) Close() {
 	s.cancel()
 	s.background.Wait()
-	s.Logs.Wait()
+	s.WaitForEvents()
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -254,7 +254,7 @@ func (s *Store) Adopt(ctx context.Context, cluster types.NamespacedName) error {
 // Finish lets a deleted cluster go. Each step may be repeated, and the finalizer goes last.
 func (s *Store) Finish(ctx context.Context, cluster *api.StorageCluster) error {
 	name := client.ObjectKeyFromObject(cluster)
-	if err := s.Logs.Drop(ctx, name); err != nil {
+	if err := s.DropEvents(ctx, name); err != nil {
 		return err
 	}
 	status := engine.StatusFor(cluster)

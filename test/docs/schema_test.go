@@ -238,7 +238,7 @@ func TestSchemaRefuses(t *testing.T) {
 		head + "spec: {cluster: ceph, deletionPolicy: Keep}",
 		head + "spec: {replicated: {size: 3}}",
 		head + "sepc: {cluster: ceph}\nspec: {cluster: ceph}",
-		strings.Replace(head, "name: p", "nmae: p", 1) + "spec: {cluster: ceph}",
+		strings.Replace(head, "name: p", "title: p", 1) + "spec: {cluster: ceph}",
 		strings.Replace(head, "kind: Pool", "kind: Pol", 1) + "spec: {cluster: ceph}",
 		strings.Replace(head, "v1alpha1", "v1", 1) + "spec: {cluster: ceph}",
 	} {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,7 +116,8 @@ func (l *laptop) says(user string, code int, args ...string) string {
 	defer cancel()
 	args = append([]string{"--kubeconfig", "/var/lib/holdfast/" + user + ".kubeconfig"}, args...)
 	out, err := l.host.Command(ctx, l.Binary, args...).CombinedOutput()
-	exit, failed := err.(*exec.ExitError)
+	var exit *exec.ExitError
+	failed := errors.As(err, &exit)
 	switch {
 	case err != nil && !failed:
 		l.Fatalf("%s: holdfast %s: %v", user, strings.Join(args, " "), err)

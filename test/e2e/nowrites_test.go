@@ -123,15 +123,15 @@ func (b *bed) osdsOutAndDown() {
 }
 
 func (b *bed) fsUnserved() {
-	s, err := b.filesystem()
-	if err != nil {
+	if _, err := b.filesystem(); err != nil {
 		b.Fatal(err)
 	}
 	b.ceph("fs", "fail", "home")
 	b.tells("fs-failed")
 	b.ceph("fs", "set", "home", "joinable", "true")
 	b.isOnline("filesystems", "home")
-	if s, err = b.filesystem(); err != nil {
+	s, err := b.filesystem()
+	if err != nil {
 		b.Fatal(err)
 	}
 	b.ceph("tell", "mds."+s.Active, "force_readonly")

@@ -40,7 +40,7 @@ func (b *bed) orch(args ...string) (string, error) {
 	if err != nil {
 		return err.Error(), err
 	}
-	return string(out), nil
+	return out, nil
 }
 
 // orchSays fails the test if 'ceph orch' does not answer with all of these texts.
@@ -112,8 +112,8 @@ func (b *bed) orchDevices() {
 		Devices []struct {
 			Path      string
 			Available bool
-			Device_id string         //nolint:revive,staticcheck // as Ceph has it
-			Sys_api   map[string]any //nolint:revive,staticcheck // as Ceph has it
+			Device_id string         //nolint:staticcheck // as Ceph has it
+			Sys_api   map[string]any //nolint:staticcheck // as Ceph has it
 		}
 	}
 	err := json.Unmarshal([]byte(b.orchSays("device ls h2 -f json --refresh")), &hosts)
@@ -138,7 +138,7 @@ func (b *bed) orchDevices() {
 
 func (b *bed) orchDaemons() {
 	var daemons []struct {
-		Daemon_type, Daemon_id, Hostname, Version, Status_desc string //nolint:revive,staticcheck // as Ceph has it
+		Daemon_type, Daemon_id, Hostname, Version, Status_desc string //nolint:staticcheck // as Ceph has it
 		Status                                                 int
 		Started                                                string
 	}

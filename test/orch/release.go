@@ -76,7 +76,8 @@ func (r *Release) enter() {
 		script += `mkdir -p "$1$2"; mount --bind "$2" "$1$2"` + "\n"
 	}
 	script += "echo ready; exec sleep infinity"
-	r.keeper = exec.Command("unshare", "--mount", "--net", "sh", "-c", script, "sh", r.root, r.Dir)
+	ctx := context.WithoutCancel(r.t.Context())
+	r.keeper = exec.CommandContext(ctx, "unshare", "--mount", "--net", "sh", "-c", script, "sh", r.root, r.Dir)
 	r.keeper.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	out, err := r.keeper.StdoutPipe()
 	if err != nil {

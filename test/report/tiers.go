@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -65,7 +66,7 @@ func (r results) count(out io.Writer, declared []id, ran string) error {
 
 // inSource finds all test functions of the module.
 func inSource() ([]id, error) {
-	out, err := exec.Command("git", "ls-files", "*_test.go").Output()
+	out, err := exec.CommandContext(context.Background(), "git", "ls-files", "*_test.go").Output()
 	if err != nil {
 		return nil, fmt.Errorf("while listing the test files: %w", err)
 	}

@@ -92,45 +92,24 @@ func others(l *service.Local) ([]other, error) {
 
 // belongs says whether a process was told to write its pid file below the daemon's directories.
 func belongs(pid int, l *service.Local) bool {
-	file := pidFileOf(pid)
-	return strings.HasPrefix(file, l.Run+"/") || strings.HasPrefix(file, l.Data+"/")
-}
-
-// ownedPidFiles are those that the processes of GlusterFS on this machine were told to write.
-func ownedPidFiles() (map[string]bool, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, err
-	}
-	owned := map[string]bool{}
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			owned[pidFileOf(pid)] = true
-		}
-	}
-	return owned, nil
-}
-
-// pidFileOf is the file that a process of GlusterFS was told to write its number to; empty for any
-// other process.
-func pidFileOf(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
-		return ""
+		return false
 	}
 	args := strings.Split(string(bytes.TrimRight(text, "\x00")), "\x00")
 	if !strings.Contains(args[0], "gluster") {
-		return ""
+		return false
 	}
 	for i, arg := range args {
-		if file, ok := strings.CutPrefix(arg, "--pid-file="); ok {
-			return filepath.Clean(file)
-		}
+		file, ok := strings.CutPrefix(arg, "--pid-file=")
 		if (arg == "-p" || arg == "--pid-file") && i+1 < len(args) {
-			return filepath.Clean(args[i+1])
+			file, ok = args[i+1], true
+		}
+		if ok && (strings.HasPrefix(file, l.Run+"/") || strings.HasPrefix(file, l.Data+"/")) {
+			return true
 		}
 	}
-	return ""
+	return false
 }
 
 func (p other) signal(sig unix.Signal) error {
@@ -157,27 +136,25 @@ func (p other) awaitEnd(ctx context.Context, timeout time.Duration) bool {
 }
 
 // BeforeStart removes the pid files of processes that glusterd started once and that are gone.
-// glusterd (10.3) takes a brick for one that runs if the process of that number lives, whatever
-// that is, and never starts the brick. In a new pod numbers begin anew, so an old number soon
-// is one of glusterd's own.
+// glusterd (10.3) takes a brick, or a rebalance, for one that runs if the process of that number
+// lives, whatever that is, and never starts it. In a new pod, and after a boot, numbers begin anew,
+// so an old number soon is that of another process.
+//
+// A process of GlusterFS that lives has a lock on its pid file. The self-heal daemon has several,
+// of which its command line names one.
 func (Glusterd) BeforeStart(p runtime.Process) error {
-	if p.RunDir == "" {
-		return nil
-	}
 	files, err := pidFiles(p.RunDir)
-	if err != nil || len(files) == 0 {
+	if err != nil {
 		return err
 	}
-	owned, err := ownedPidFiles()
+	// Below the working directory there are only those: bricks are mounted there, too.
+	rebalances, err := filepath.Glob(filepath.Join(p.Dir, "state", "vols", "*", "rebalance", "*.pid"))
 	if err != nil {
-		return fmt.Errorf("while looking for what glusterd started: %w", err)
+		return fmt.Errorf("while looking for pid files: %w", err)
 	}
 	var errs []error
-	for file, seen := range files {
-		if owned[file] || changed(file, seen) {
-			continue
-		}
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, file := range append(files, rebalances...) {
+		if err := removeStale(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("while removing the file of a process that is gone: %w", err))
 		}
 	}
@@ -185,17 +162,18 @@ func (Glusterd) BeforeStart(p runtime.Process) error {
 }
 
 // pidFiles are those below a directory. No such directory is none.
-func pidFiles(dir string) (map[string]os.FileInfo, error) {
-	files := map[string]os.FileInfo{}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || filepath.Ext(path) != ".pid" {
-			return ignoreGone(err)
+func pidFiles(dir string) (files []string, err error) {
+	if dir == "" {
+		return nil, nil
+	}
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-		info, err := e.Info()
-		if err == nil {
-			files[path] = info
+		if err == nil && e.Type().IsRegular() && filepath.Ext(path) == ".pid" {
+			files = append(files, path)
 		}
-		return ignoreGone(err)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("while looking for pid files: %w", err)
@@ -203,15 +181,20 @@ func pidFiles(dir string) (map[string]os.FileInfo, error) {
 	return files, nil
 }
 
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+// removeStale removes a pid file on which no process has a lock (fcntl(2), F_GETLK), in whichever
+// namespace of processes it is.
+func removeStale(file string) error {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err != nil {
+		return fmt.Errorf("asking for its lock: %w", err)
+	}
+	if lock.Type != unix.F_UNLCK {
 		return nil
 	}
-	return err
-}
-
-// changed says whether a file is no longer the one that was seen.
-func changed(file string, seen os.FileInfo) bool {
-	now, err := os.Lstat(file)
-	return err != nil || !os.SameFile(now, seen) || !now.ModTime().Equal(seen.ModTime())
+	return os.Remove(file)
 }

@@ -3,8 +3,9 @@ package gluster
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -12,54 +13,82 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/glusterd"
 )
 
-// TestBeforeStart: the pid file of a brick that is gone is removed although its number is that of a
-// process that lives, and that of a brick that runs is kept.
-func TestBeforeStart(t *testing.T) {
-	t.Parallel()
-	run := t.TempDir()
-	dir := filepath.Join(run, "vols", "v")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+// TestReal_selfHeal: the self-heal daemon serves all replicated volumes, and its command line names
+// the pid file of one. A new glusterd finds it by those of the others.
+func TestReal_selfHeal(t *testing.T) {
+	n := newNode(t)
+	pid := func(volume string) string {
+		files, err := filepath.Glob(filepath.Join(n.l.Run, "shd", volume, "*.pid"))
+		if err != nil || len(files) != 1 {
+			return ""
+		}
+		text, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	for _, v := range []string{"v", "w"} {
+		n.twice(glusterd.VerbCreate, v, map[string]string{
+			glusterd.ParamBricks: n.bricks(v+"a", v+"b", v+"c"), glusterd.ParamReplica: "3", glusterd.ParamForce: "true",
+		})
+		n.twice(glusterd.VerbStart, v, nil)
+	}
+	n.await("a self-heal daemon of both volumes", func() error {
+		if v, w := pid("v"), pid("w"); v == "" || v != w {
+			return fmt.Errorf("process %q for v, %q for w", v, w)
+		}
+		return nil
+	})
+	serves := pid("v")
+	n.stop(syscall.SIGKILL)
+	before(t, n)
+	if pid("v") != serves || pid("w") != serves {
+		t.Errorf("process %s lives, and its files say %q and %q", serves, pid("v"), pid("w"))
+	}
+	n.start()
+}
+
+// before is what an agent does before it starts glusterd.
+func before(t *testing.T, n *node) {
+	t.Helper()
+	p := runtime.Process{Name: "glusterd", Dir: n.l.Data, RunDir: n.l.Run}
+	if err := (Glusterd{}).BeforeStart(p); err != nil {
 		t.Fatal(err)
 	}
-	stale, kept := filepath.Join(dir, "h1-a.pid"), filepath.Join(dir, "h1-b.pid")
-	other := filepath.Join(run, "cli.socket")
-	for _, file := range []string{stale, kept, other} {
+}
+
+// TestBeforeStart: pid files that nobody holds go, wherever glusterd has them; other files stay,
+// and the first start has none.
+func TestBeforeStart(t *testing.T) {
+	t.Parallel()
+	data, run := t.TempDir(), t.TempDir()
+	gone := []string{
+		filepath.Join(run, "vols", "v", "h1-a.pid"), filepath.Join(run, "shd", "v", "v-shd.pid"),
+		filepath.Join(data, "state", "vols", "v", "rebalance", "1.pid"),
+	}
+	kept := []string{filepath.Join(run, "cli.socket"), filepath.Join(data, "bricks", "b", "x.pid")}
+	for _, file := range slices.Concat(gone, kept) {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(file, []byte("1\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	brick := exec.Command("sh")
-	brick.Args = []string{"glusterfsd", "-c", "read x", "--pid-file", kept}
-	in, err := brick.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := (Glusterd{}).BeforeStart(runtime.Process{Name: "glusterd", Dir: data, RunDir: run}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := brick.Start(); err != nil {
-		t.Fatal(err)
+	for _, file := range slices.Concat(gone, kept) {
+		if _, err := os.Lstat(file); (err == nil) != slices.Contains(kept, file) {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
-	p := runtime.Process{Name: "glusterd", RunDir: run}
-	if err := (Glusterd{}).BeforeStart(p); err != nil {
-		t.Fatal(err)
-	}
-	there(t, map[string]bool{stale: false, kept: true, other: true})
-	in.Close()
-	_ = brick.Wait()
-	if err := (Glusterd{}).BeforeStart(p); err != nil {
-		t.Fatal(err)
-	}
-	there(t, map[string]bool{stale: false, kept: false, other: true})
-	p.RunDir = filepath.Join(run, "missing")
+	p := runtime.Process{Dir: filepath.Join(data, "missing"), RunDir: filepath.Join(run, "missing")}
 	if err := (Glusterd{}).BeforeStart(p); err != nil {
 		t.Errorf("the daemon's first start: %v", err)
-	}
-}
-
-func there(t *testing.T, want map[string]bool) {
-	t.Helper()
-	for file, want := range want {
-		if _, err := os.Lstat(file); (err == nil) != want {
-			t.Errorf("%s is there: %t, want %t", file, err == nil, want)
-		}
 	}
 }
 
@@ -87,9 +116,7 @@ func TestReal_staleNumber(t *testing.T) {
 	if err := os.WriteFile(files[0], fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Glusterd{}).BeforeStart(runtime.Process{Name: "glusterd", RunDir: n.l.Run}); err != nil {
-		t.Fatal(err)
-	}
+	before(t, n)
 	n.start()
 	n.await("a brick that serves again", online)
 }

@@ -40,7 +40,7 @@ func (Glusterd) Report(ctx context.Context, l *service.Local) (string, error) {
 		addProblem(r, err.Error())
 	}
 	if r.Pool != nil {
-		problem := ""
+		var problem string
 		r.Groups, problem = groups(l)
 		addProblem(r, problem)
 		if err := reportRefusals(l.Run, r.Pool); err != nil {

@@ -85,6 +85,7 @@ func ran(s *api.DaemonStatus) bool {
 	switch s.State {
 	case api.DaemonRunning, api.DaemonBackOff, api.DaemonStopping, api.DaemonStopped, api.DaemonPrepared:
 		return true
+	default:
+		return s.PID != 0 || s.Started != nil || s.Restarts > 0 || s.LastExit != nil || s.Report != "" || s.Version != ""
 	}
-	return s.PID != 0 || s.Started != nil || s.Restarts > 0 || s.LastExit != nil || s.Report != "" || s.Version != ""
 }

@@ -41,7 +41,7 @@ func putRows(t *testing.T, path string) {
 
 func putFilesystem(t *testing.T, path string) {
 	t.Helper()
-	if out, err := exec.Command("mkfs.ext4", "-q", "-F", path).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "mkfs.ext4", "-q", "-F", path).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }

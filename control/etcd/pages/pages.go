@@ -87,7 +87,7 @@ func check(from io.ReaderAt, size int64, visit func(bucket, key, value []byte) e
 type problem string
 
 func (p problem) Error() string        { return string(p) }
-func (p problem) Is(target error) bool { return target == ErrDamaged } //nolint:errorlint // that is what Is is for
+func (p problem) Is(target error) bool { return target == ErrDamaged }
 
 func damaged(format string, args ...any) error { return problem(fmt.Sprintf(format, args...)) }
 

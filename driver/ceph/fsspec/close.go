@@ -8,12 +8,12 @@ import "github.com/holdfast-storage/holdfast/driver/ceph/fsmap"
 type Closing int
 
 const (
-	// Open: MDS serve it, or are to.
+	// Open says that MDS serve it, or should.
 	Open Closing = iota
-	// Stopping: its MDS write their journals and end the sessions of clients ('ceph fs set NAME
-	// down true'), and Ceph misses no standby.
+	// Stopping says that its MDS write their journals and end the sessions of clients ('ceph fs
+	// set NAME down true'), and Ceph misses no standby.
 	Stopping
-	// Closed: no MDS is needed.
+	// Closed says that no MDS is needed.
 	Closed
 )
 

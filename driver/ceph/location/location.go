@@ -12,16 +12,30 @@ import (
 // Root is the root of CRUSH that hosts are in, and that pools are spread below.
 const Root = "default"
 
-// Levels are the types of CRUSH's buckets that hosts can be labelled with, the smallest first; Labels are their labels.
-var Levels, Labels = levelsOf(api.LocationLabels())
+// Levels are the types of CRUSH's buckets that hosts can be labelled with, the smallest first.
+var Levels = levels()
 
-func levelsOf(labels []string) (levels []string, byLevel map[string]string) {
-	byLevel = map[string]string{}
-	for _, label := range labels {
-		_, level, _ := strings.Cut(label, "/")
-		levels, byLevel[level] = append(levels, level), label
+// Labels are the labels of Levels.
+var Labels = labels()
+
+func levels() (levels []string) {
+	for _, label := range api.LocationLabels() {
+		levels = append(levels, levelOf(label))
 	}
-	return levels, byLevel
+	return levels
+}
+
+func labels() map[string]string {
+	byLevel := map[string]string{}
+	for _, label := range api.LocationLabels() {
+		byLevel[levelOf(label)] = label
+	}
+	return byLevel
+}
+
+func levelOf(label string) string {
+	_, level, _ := strings.Cut(label, "/")
+	return level
 }
 
 // ToRoot are the levels and then the root, which is no label's.

@@ -59,7 +59,7 @@ func add(groups []*alike, part Part) []*alike {
 		frame = strings.Replace(frame, states, mark, 1)
 	}
 	for _, g := range groups {
-		if g.is.State == part.Is.State && g.is.Reason == part.Is.Reason && g.frame == frame {
+		if g.is.State == part.Is.State && g.is.Reason == part.Is.Reason && g.is.Next == part.Is.Next && g.frame == frame {
 			g.names = append(g.names, part.Name)
 			g.sum.add(part)
 			return groups

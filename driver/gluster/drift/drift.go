@@ -78,9 +78,11 @@ const (
 	Member = "Member"
 	// Added: somebody added it outside Holdfast. It is a Member once the spec of the Volume was changed.
 	Added = "Added"
-	// Removed: somebody removed it outside Holdfast, and no user has accepted that yet. Left: a
-	// user has. Holdfast leaves both alone: what is in them may be nowhere else.
-	Removed, Left = "Removed", "Left"
+	// Removed says that somebody removed it outside Holdfast, and that no user has accepted that
+	// yet. Holdfast leaves it alone, as one that is Left: what is in it may be nowhere else.
+	Removed = "Removed"
+	// Left says that a user has accepted it.
+	Left = "Left"
 )
 
 // Brick is a brick that a volume of the pool has now.

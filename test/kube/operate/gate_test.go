@@ -24,7 +24,7 @@ func newGate(t *testing.T, server string) (*gate, string) {
 	must(t, err)
 	g := &gate{target: u.Host}
 	g.opened = sync.NewCond(&g.mu)
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() {
 		l.Close()
@@ -52,7 +52,7 @@ func (g *gate) set(shut bool) {
 
 func (g *gate) pass(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", g.target) //nolint:noctx // on loopback
+	server, err := net.Dial("tcp", g.target)
 	if err != nil {
 		return // the client sees that the connection ends
 	}

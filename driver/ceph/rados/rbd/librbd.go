@@ -51,7 +51,7 @@ type (
 		_        int32    // what moved it there
 		_        [2]int64 // since when, and how long it is kept
 	}
-	imageEntry   struct{ id, name *byte }
+	imageEntry   struct{ _, name *byte }
 	watcherEntry struct {
 		address *byte
 		id      int64
