@@ -247,9 +247,8 @@ type DaemonStatus struct {
 // in ForeignDaemon.cluster. It stays when the daemon was handed over, and has its agent end that process before it starts another one.
 const ParameterForeign = "foreign"
 
-// ParameterOrch is the parameter of the Daemon of a ceph-mgr that has the agent give it the module
-// of 'ceph orch' and serve the socket that this module calls (package orch/wire). The value is not
-// read.
+// ParameterOrch is the parameter of a ceph-mgr that has the agent give it the module of 'ceph orch',
+// and serve the socket that it calls (package orch/wire). The value is not read.
 const ParameterOrch = "orch"
 
 // ParameterReport is the parameter of a Daemon that asks its agent for a report, and says which. Empty: for none.
