@@ -291,7 +291,7 @@ func setEarlierAside(l *service.Local, dir string) error {
 		return nil
 	}
 	aside := dir + ".of-" + filepath.Base(was)
-	if err := errors.Join(os.RemoveAll(aside), os.Rename(dir, aside)); err != nil {
+	if err := errors.Join(atomicfile.RemoveAll(aside), atomicfile.Rename(dir, aside)); err != nil {
 		return fmt.Errorf("while moving the directory of an earlier osd.%s aside: %w", l.Daemon.Spec.ID, err)
 	}
 	return nil

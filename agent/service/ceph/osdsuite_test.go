@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,6 +81,21 @@ func lostDirectory() servicetest.Subject {
 			t.Fatal(err)
 		}
 	})
+}
+
+// earlierDirectory is one in whose place an earlier OSD of its number has left a directory.
+func earlierDirectory() servicetest.Subject {
+	s := osdSubject(1, func(t *testing.T, disks []string) *service.Local {
+		l := osdOn(t, disks[0], "7", ours)
+		l.Daemon.Spec.Devices = []api.DaemonDevice{{Name: deviceBlock, ID: l.Devices[deviceBlock].ID}}
+		dir := filepath.Join(l.Data, directoryName)
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "fsid"), []byte(other+"\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	})
+	s.Brief = true
+	return s
 }
 
 // hiddenPart is one whose database the kernel does not show any more, as after a boot of one that knows no such tables.

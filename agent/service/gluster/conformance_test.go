@@ -46,7 +46,10 @@ func TestConformance(t *testing.T) {
 		"report.go Report reportRefusals": "as in options.go",
 		"growth.go": "xfs_growfs is one change of the superblock, and is made again if it was " +
 			"not: TestConfigureDevices_grows",
-		"refused.go": "as in options.go",
+		"refused.go":                   "as in options.go",
+		"others.go removeStale Remove": "in others.go BeforeStart",
+		"others.go BeforeStart removeStale": "each file goes by itself, and the next start removes those that are left: " +
+			"TestBeforeStart",
 		"resolve.go runHeal": "a split-brain needs several hosts: test/e2e TestGlusterSplitBrain, in " +
 			"which nobody is killed",
 	})
