@@ -70,6 +70,10 @@ func (c *crew) owns(d *api.Daemon) bool {
 	return ours && d.Spec.Type == c.daemonType && id != "" && !strings.Contains(id, "-")
 }
 
+func (c *crew) ownsID(id string) bool {
+	return c.owns(&api.Daemon{Spec: api.DaemonSpec{Type: c.daemonType, ID: id}})
+}
+
 // id is the i-th id.
 func (c *crew) id(i int) string {
 	if c.name == "" {

@@ -36,16 +36,6 @@ type fsPlan struct {
 // line is what the filesystem's commands are about, and depend on.
 func (x *fsPlan) line() string { return engine.ResourceObject(x.Filesystem) }
 
-// activeMDS and standbyMDS read the spec. The API server sets the defaults; a plan of a file that was never sent to it has to do without.
-func activeMDS(f *api.Filesystem) int { return max(1, int(f.Spec.ActiveMDS)) }
-
-func standbyMDS(f *api.Filesystem) int {
-	if f.Spec.StandbyMDS == nil {
-		return 1
-	}
-	return int(*f.Spec.StandbyMDS)
-}
-
 // declareFilesystems finds the MDS of each Filesystem. While more are at work than are wanted all of them stay, and those that stand by: which one ends its
 // work is Ceph's to say, and takes a while.
 func (p *planner) declareFilesystems() {
@@ -54,7 +44,7 @@ func (p *planner) declareFilesystems() {
 		p.findFS(x)
 		s := &service{
 			crew: crew{
-				daemonType: TypeMDS, noun: "MDS", field: "spec.activeMDS and spec.standbyMDS together", count: activeMDS(f) + standbyMDS(f), least: activeMDS(f),
+				daemonType: TypeMDS, noun: "MDS", field: "spec.activeMDS and spec.standbyMDS together", count: fsspec.ActiveMDS(f) + fsspec.StandbyMDS(f), least: fsspec.ActiveMDS(f),
 				active: func(id string) bool { return p.fsKnown() && p.seen.FS.Serves(id) },
 			},
 			resource: f, placement: &api.Placement{HostSelection: f.Spec.Placement},
@@ -65,7 +55,7 @@ func (p *planner) declareFilesystems() {
 			},
 		}
 		if x.have != nil {
-			s.count = max(s.count, len(x.have.MDS), min(len(p.membersOf(&s.crew)), len(x.have.MDS)+standbyMDS(f)))
+			s.count = max(s.count, len(x.have.MDS), min(len(p.membersOf(&s.crew)), len(x.have.MDS)+fsspec.StandbyMDS(f)))
 		}
 		x.service = s
 		p.filesystems = append(p.filesystems, x)
@@ -259,11 +249,11 @@ func (p *planner) makeFS(x *fsPlan) *FS {
 // need to be of one release (Ceph docs, "Upgrading the MDS Cluster").
 func (p *planner) bringMDS(x *fsPlan, have *FS) {
 	seats := max(1, len(x.service.seats))
-	active := min(activeMDS(x.Filesystem), seats)
+	active := min(fsspec.ActiveMDS(x.Filesystem), seats)
 	if p.upgrading(x) {
 		active = 1
 	}
-	standby := min(standbyMDS(x.Filesystem), seats-active)
+	standby := min(fsspec.StandbyMDS(x.Filesystem), seats-active)
 	for _, o := range []struct {
 		name       string
 		have, want int

@@ -198,7 +198,7 @@ func (p *planner) notYet(x *fsPlan) api.ResourceState {
 func ranksOf(p *planner, x *fsPlan) *writes.FS {
 	f := &writes.FS{
 		Name: x.Name, MaxMDS: x.have.MaxMDS, Closed: x.have.Closed, Damaged: x.have.Damaged, Down: x.have.Down,
-		WantActive: activeMDS(x.Filesystem), WantStandbys: standbyMDS(x.Filesystem), Fresh: neverServed(&x.Status.ResourceStatus),
+		WantActive: fsspec.ActiveMDS(x.Filesystem), WantStandbys: fsspec.StandbyMDS(x.Filesystem), Fresh: neverServed(&x.Status.ResourceStatus),
 	}
 	for _, rank := range slices.Sorted(maps.Keys(x.have.MDS)) {
 		switch m := x.have.MDS[rank]; {
@@ -292,6 +292,8 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 		wait = engine.Wait(api.ReasonStopping, "deletion: its MDS write their journals and end all sessions")
 	case len(p.membersOf(&x.service.crew)) > 0:
 		wait = engine.Wait(api.ReasonDeleting, "deletion: removing its MDS")
+	case x.staysBehind() && slices.ContainsFunc(p.seen.FS.Standbys, x.service.ownsID):
+		wait = engine.Wait(api.ReasonDeleting, "deletion: Ceph still lists its MDS, which have ended")
 	case p.keysLeft(x):
 		wait = engine.Wait(api.ReasonDeleting, "deletion: removing the keys of its MDS")
 	default:

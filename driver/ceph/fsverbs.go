@@ -221,9 +221,7 @@ func (f *foresight) mds() {
 
 // takeRank gives a rank to one that stands by, one of the filesystem's own first.
 func (f *foresight) takeRank(name string, rank int, ranks map[int]MDS, free []string) []string {
-	i := max(slices.IndexFunc(free, func(id string) bool {
-		return (&crew{daemonType: TypeMDS, name: name}).owns(&api.Daemon{Spec: api.DaemonSpec{Type: TypeMDS, ID: id}})
-	}), 0)
+	i := max(slices.IndexFunc(free, (&crew{daemonType: TypeMDS, name: name}).ownsID), 0)
 	if len(free) == 0 {
 		return free
 	}

@@ -17,7 +17,8 @@ func TestConformance(t *testing.T) {
 	parts, passes := servicetest.Places(t, "../partition"), servicetest.Places(t, "../gate")
 	subjects := map[string]servicetest.Subject{
 		"mon": monSubject(), "lost mon": lostMon(), "mon alone": aloneMon(), "mon with its store put back": backMon(), "mon taken over": takenMon(true), "mon taken over that has ended": takenMon(false),
-		"osd": osdWithDB(), "osd with an earlier directory": earlierDirectory(), "osd without its directory": lostDirectory(), "osd whose database is not shown": hiddenPart(),
+		"osd with an earlier directory": earlierDirectory(),
+		"osd":                           osdWithDB(), "osd without its directory": lostDirectory(), "osd whose database is not shown": hiddenPart(),
 		"mgr": mgrSubject(), "mds": mdsSubject(), "rgw": rgwSubject(), "rbd-mirror": mirrorSubject(),
 	}
 	for name, s := range subjects {

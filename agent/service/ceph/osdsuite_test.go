@@ -1,7 +1,6 @@
 package ceph
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,7 +88,10 @@ func earlierDirectory() servicetest.Subject {
 		l := osdOn(t, disks[0], "7", ours)
 		l.Daemon.Spec.Devices = []api.DaemonDevice{{Name: deviceBlock, ID: l.Devices[deviceBlock].ID}}
 		dir := filepath.Join(l.Data, directoryName)
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "fsid"), []byte(other+"\n"), 0o600)); err != nil {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "fsid"), []byte(other+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return l

@@ -21,6 +21,8 @@ import (
 type Cluster struct {
 	// Images answers what is asked of librbd; nil where there is none.
 	Images *rbdtest.Images
+	// Ghosts are MDS that ended without a word: Ceph lists them until it has missed their beacons.
+	Ghosts []string
 
 	mu       sync.Mutex
 	fsid     string

@@ -86,9 +86,9 @@ func (c *Cluster) DropGroup(fs, group string) {
 	delete(c.filesystems[fs].groups, group)
 }
 
-// mds are the running MDS that the mons let in.
+// mds are the running MDS that the mons let in, and those of whose end they do not know.
 func (c *Cluster) mds() []string {
-	var in []string
+	in := slices.Clone(c.Ghosts)
 	for name := range c.running {
 		if id, ok := strings.CutPrefix(name, "mds."); ok {
 			if _, known := c.auth[name]; known {
