@@ -292,8 +292,9 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 		wait = engine.Wait(api.ReasonStopping, "deletion: its MDS write their journals and end all sessions")
 	case len(p.membersOf(&x.service.crew)) > 0:
 		wait = engine.Wait(api.ReasonDeleting, "deletion: removing its MDS")
-	case x.staysBehind() && slices.ContainsFunc(p.seen.FS.Standbys, x.service.ownsID):
-		wait = engine.Wait(api.ReasonDeleting, "deletion: Ceph still lists its MDS, which have ended")
+	case x.staysBehind() && failGhosts(p, x):
+		s.Message = p.failureOf(x.line()).Message
+		return false
 	case p.keysLeft(x):
 		wait = engine.Wait(api.ReasonDeleting, "deletion: removing the keys of its MDS")
 	default:
@@ -302,6 +303,19 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 	s.Message = wait.Message
 	p.object(x.line(), wait)
 	return false
+}
+
+// failGhosts has Ceph drop MDS that have ended without a word. While no MDS sends beacons it misses
+// none, and would give one of them the rank when the file system is taken up again: the next MDS
+// finds an empty journal then, and Ceph calls the rank damaged (tracker.ceph.com/issues/65094).
+func failGhosts(p *planner, x *fsPlan) (found bool) {
+	for _, id := range p.seen.FS.Standbys {
+		if x.service.ownsID(id) {
+			p.fsCommand(x, api.ReasonDeleting, verbMDSFail, map[string]string{paramID: id}, "mds.%s has ended silently", id)
+			found = true
+		}
+	}
+	return found
 }
 
 // closes says whether a file system which is kept is so far on its way to have no MDS.

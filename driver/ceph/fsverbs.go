@@ -24,6 +24,7 @@ const (
 	verbFSRm        = "fs rm"
 	verbGroupCreate = "fs subvolumegroup create"
 	verbGroupResize = "fs subvolumegroup resize"
+	verbMDSFail     = "mds fail" // of one that stands by
 )
 
 // The parameters of those commands.
@@ -54,6 +55,10 @@ func (c *conn) fsSet(ctx context.Context, r request) error {
 
 func (c *conn) fsAddPool(ctx context.Context, r request) error {
 	return c.plain(ctx, r, command{"prefix": r.Verb, "fs_name": r.filesystem(), "pool": r.Params[paramData]})
+}
+
+func performMDSFail(c *conn, ctx context.Context, r request) error { //nolint:revive // as methods of conn
+	return c.plain(ctx, r, command{"prefix": r.Verb, "role_or_gid": r.Params[paramID]})
 }
 
 // fsRm takes a filesystem from its MDS, and then away. One that is gone already, or has another name by now, is no error.
@@ -188,7 +193,7 @@ func (f *foresight) mds() {
 	}
 	var free []string
 	for _, d := range f.daemonsOf(TypeMDS) {
-		if f.runs(d, f.hadMDS(d.Spec.ID)) && f.Entities[label(d)] {
+		if f.runs(d, f.seen.FS.Knows(d.Spec.ID)) && f.Entities[label(d)] {
 			free = append(free, d.Spec.ID)
 		}
 	}
@@ -206,7 +211,7 @@ func (f *foresight) mds() {
 			if ranks[rank].Name == "" {
 				free = f.takeRank(name, rank, ranks, free)
 			}
-			if ranks[rank].Name == "" && rank < len(f.seenFS(name).MDS) {
+			if ranks[rank].Name == "" && rank < len(f.seen.FS.Of(name).MDS) {
 				fs.Down = append(fs.Down, rank)
 			}
 		}
@@ -228,13 +233,3 @@ func (f *foresight) takeRank(name string, rank int, ranks map[int]MDS, free []st
 	ranks[rank] = MDS{Name: free[i], State: fsmap.Active}
 	return slices.Delete(free, i, i+1)
 }
-
-func (f *foresight) seenFS(name string) FS {
-	if f.seen.FS == nil {
-		return FS{}
-	}
-	return f.seen.FS.Filesystems[name]
-}
-
-// hadMDS says whether Ceph had an MDS.
-func (f *foresight) hadMDS(id string) bool { return f.seen.FS != nil && f.seen.FS.Knows(id) }

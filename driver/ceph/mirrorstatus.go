@@ -57,7 +57,7 @@ func (p *planner) tellMirror(x *mirrorPlan, s *api.RBDMirrorStatus) {
 				s.Pools = append(s.Pools, remembered(x.told(pool.Name))...)
 				continue
 			}
-			st := api.RBDMirrorPoolStatus{Name: pool.Name, Health: have.Health, Images: stateText(have.Images)}
+			st := api.RBDMirrorPoolStatus{Name: pool.Name, Health: have.Health, Images: words.Counts(have.Images)}
 			for _, peer := range have.Peers {
 				st.Peers = append(st.Peers, strings.TrimSpace(peer.Site+" "+peer.Direction))
 			}
@@ -123,7 +123,7 @@ func (p *planner) mirrorState(x *mirrorPlan, up int) writes.Word {
 		case have.Health != "OK" && (pool.PeerSecret != "" || have.Health == "ERROR"): // of images that are only fetched from Ceph knows less
 			worsen(making,
 				"mirroring of pool %s is %s (%s): see 'rbd mirror pool status --verbose %s' in 'holdfast ceph shell'",
-				pool.Name, have.Health, stateText(have.Images), pool.Name)
+				pool.Name, have.Health, words.Counts(have.Images), pool.Name)
 		}
 		pools = append(pools, poolPart(p, pool.Name))
 	}

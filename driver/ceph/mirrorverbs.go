@@ -246,12 +246,3 @@ func MirrorTokenOf(ctx context.Context, view *engine.View, secrets engine.Secret
 	}
 	return rbdmirror.Token{FSID: cfg.FSID, ClientID: strings.TrimPrefix(rbdmirror.PeerEntity, clientPrefix), Key: string(data[secretKey]), MonHost: cfg.MonHost}.Encode(), nil
 }
-
-// stateText counts images by their states.
-func stateText(images map[string]int) string {
-	var all []string
-	for _, state := range slices.Sorted(maps.Keys(images)) {
-		all = append(all, fmt.Sprintf("%d %s", images[state], state))
-	}
-	return strings.Join(all, ", ")
-}

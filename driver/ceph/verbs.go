@@ -103,5 +103,6 @@ var verbs = map[string]verb{
 	verbFSAddPool:   {(*conn).fsAddPool, (*foresight).fsAddPool, api.RiskNone},
 	verbFSRm:        {(*conn).fsRm, (*foresight).fsRm, api.RiskData},
 	verbGroupCreate: {(*conn).groupCreate, (*foresight).groupMade, api.RiskNone},
+	verbMDSFail:     {performMDSFail, func(*foresight, request) {}, api.RiskNone},
 	verbGroupResize: {(*conn).groupResize, (*foresight).groupMade, api.RiskNone},
 }

@@ -3,6 +3,8 @@ package words
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -26,6 +28,15 @@ func Few(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
 	}
 	return strings.Join(names, ", ")
+}
+
+// Counts says how many there are of each, sorted: "2 up+replaying, 1 up+stopped".
+func Counts(of map[string]int) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, fmt.Sprintf("%d %s", of[name], name))
+	}
+	return strings.Join(all, ", ")
 }
 
 // Cut cuts text to at most n bytes, at a character's end. What was cut ends with an ellipsis of three bytes, so n is no less.

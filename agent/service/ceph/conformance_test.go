@@ -17,9 +17,9 @@ func TestConformance(t *testing.T) {
 	parts, passes := servicetest.Places(t, "../partition"), servicetest.Places(t, "../gate")
 	subjects := map[string]servicetest.Subject{
 		"mon": monSubject(), "lost mon": lostMon(), "mon alone": aloneMon(), "mon with its store put back": backMon(), "mon taken over": takenMon(true), "mon taken over that has ended": takenMon(false),
-		"osd with an earlier directory": earlierDirectory(),
-		"osd":                           osdWithDB(), "osd without its directory": lostDirectory(), "osd whose database is not shown": hiddenPart(),
-		"mgr": mgrSubject(), "mds": mdsSubject(), "rgw": rgwSubject(), "rbd-mirror": mirrorSubject(),
+		"osd": osdWithDB(), "osd without its directory": lostDirectory(), "osd whose database is not shown": hiddenPart(),
+		"osd with an earlier directory": earlierDirectory(), "mds": mdsSubject(),
+		"mgr": mgrSubject(), "rgw": rgwSubject(), "rbd-mirror": mirrorSubject(),
 	}
 	for name, s := range subjects {
 		s.Agents, s.Code, s.Secrets = Agents(), []*failpoint.Points{code, parts, passes}, append(s.Secrets, key)

@@ -99,8 +99,18 @@ func (m *Map) Facts() *Facts {
 // Active is the state of an MDS that serves.
 const Active = "up:active"
 
-// Knows says whether an MDS serves, or stands by.
-func (x *Facts) Knows(id string) bool { return slices.Contains(x.Standbys, id) || x.Serves(id) }
+// Knows says whether an MDS serves, or stands by. Of nil nothing is known.
+func (x *Facts) Knows(id string) bool {
+	return x != nil && (slices.Contains(x.Standbys, id) || x.Serves(id))
+}
+
+// Of is what is known of a file system; the zero value where nothing is.
+func (x *Facts) Of(name string) FS {
+	if x == nil {
+		return FS{}
+	}
+	return x.Filesystems[name]
+}
 
 // Serves says whether an MDS has a rank.
 func (x *Facts) Serves(id string) bool {

@@ -180,6 +180,10 @@ func (c *Cluster) fsNew(name, metadata, data string) (syscall.Errno, string) {
 
 // fsAnswer carries out the commands of filesystems, as MDSMonitor and FSCommands of Ceph 16 do.
 func (c *Cluster) fsAnswer(prefix string, cmd map[string]any) (errno syscall.Errno, status string, known bool) {
+	if prefix == "mds fail" {
+		c.Ghosts = slices.DeleteFunc(c.Ghosts, func(id string) bool { return id == cmd["role_or_gid"] })
+		return 0, "", true
+	}
 	if !strings.HasPrefix(prefix, "fs ") {
 		return 0, "", false
 	}
