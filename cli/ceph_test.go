@@ -69,7 +69,7 @@ func TestCephClientFiles(t *testing.T) {
 	p := newHome(t, "client-files")
 	const manifest = "apiVersion: holdfast.io/v1alpha1\nkind: Client\nmetadata: {name: app}\nspec: {cluster: c, caps: {mon: allow r}}\n"
 	dir := filepath.Join(t.TempDir(), "app")
-	p.must(t, exitRefused, "", []string{"ceph", "client-files", "app", dir}, "Client app does not exist")
+	p.must(t, exitRefused, "", []string{"ceph", "client-files", "app", dir}, "client/app does not exist")
 	p.must(t, exitOK, manifest, []string{"apply", "-f", "-"})
 	p.must(t, exitRefused, "", []string{"ceph", "client-files", "app", dir}, "has no key yet")
 	c := &api.Client{}
