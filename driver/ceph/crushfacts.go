@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// Place and the others are what is known of CRUSH.
+// These are what is known of CRUSH.
 type (
 	Place  = crushmap.Place
 	Bucket = crushmap.Bucket

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-storage/holdfast/engine"
 )
 
-// FSFacts and the others are what Ceph says of filesystems.
+// These are what Ceph says of filesystems.
 type (
 	FSFacts = fsmap.Facts
 	FS      = fsmap.FS
