@@ -22,7 +22,6 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -794,11 +793,5 @@ func TestRun_removalInOrder(t *testing.T) {
 	w.awaitGone("mon")
 	if b, err := os.ReadFile(order); err != nil || string(b) != "osd\nmon\n" {
 		t.Errorf("order %q (%v)", b, err)
-	}
-}
-
-func TestNewAgent_needs(t *testing.T) {
-	if err := Run(t.Context(), Config{Name: "h", REST: &rest.Config{}}); err == nil {
-		t.Error("an agent without a runtime ran")
 	}
 }

@@ -18,7 +18,7 @@ func BeforeStart(services []ServiceAgent, log *slog.Logger) func(runtime.Process
 				continue
 			}
 			if err := x.BeforeStart(p); err != nil {
-				log.Warn("something that a daemon may need to start was not done", "daemon", p.Name, "error", err)
+				log.Warn("cannot prepare the host for a daemon; starting it all the same", "daemon", p.Name, "error", err)
 			}
 		}
 	}

@@ -275,6 +275,17 @@ func TestFilesystem_keptAndDeleted(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	f.mounted, f.ceph.Ghosts = nil, []string{"home-z", "homes-a"}
+	said := ""
+	for i := 0; i < 50 && len(f.filesystems) > 0; i++ {
+		f.agents()
+		f.round(t)
+		if len(f.filesystems) > 0 && strings.Contains(f.filesystems[0].Status.Message, "mds.home-z") {
+			said = f.filesystems[0].Status.Message
+		}
+	}
+	if want := "deletion: Ceph drops mds.home-z, which has no Daemon; if its process runs, stop it"; said != want {
+		t.Errorf("%q, want %q", said, want)
+	}
 	f.settle(t)
 	if len(f.ceph.Ghosts) != 1 || f.ceph.Ghosts[0] != "homes-a" {
 		t.Errorf("Ceph still lists %v", f.ceph.Ghosts)

@@ -1,6 +1,7 @@
 package ceph
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -292,8 +293,8 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 		wait = engine.Wait(api.ReasonStopping, "deletion: its MDS write their journals and end all sessions")
 	case len(p.membersOf(&x.service.crew)) > 0:
 		wait = engine.Wait(api.ReasonDeleting, "deletion: removing its MDS")
-	case x.staysBehind() && failGhosts(p, x):
-		s.Message = p.failureOf(x.line()).Message
+	case x.staysBehind() && slices.ContainsFunc(p.seen.FS.Standbys, x.service.ownsID):
+		s.Message = cmp.Or(p.failureOf(x.line()).Message, failGhosts(p, x))
 		return false
 	case p.keysLeft(x):
 		wait = engine.Wait(api.ReasonDeleting, "deletion: removing the keys of its MDS")
@@ -308,14 +309,14 @@ func (p *planner) dropFS(x *fsPlan, s *api.FilesystemStatus) (gone bool) {
 // failGhosts has Ceph drop MDS that have ended without a word. While no MDS sends beacons it misses
 // none, and would give one of them the rank when the file system is taken up again: the next MDS
 // finds an empty journal then, and Ceph calls the rank damaged (tracker.ceph.com/issues/65094).
-func failGhosts(p *planner, x *fsPlan) (found bool) {
+func failGhosts(p *planner, x *fsPlan) (message string) {
 	for _, id := range p.seen.FS.Standbys {
 		if x.service.ownsID(id) {
 			p.fsCommand(x, api.ReasonDeleting, verbMDSFail, map[string]string{paramID: id}, "mds.%s has ended silently", id)
-			found = true
+			message = "deletion: Ceph drops mds." + id + ", which has no Daemon; if its process runs, stop it"
 		}
 	}
-	return found
+	return message
 }
 
 // closes says whether a file system which is kept is so far on its way to have no MDS.
