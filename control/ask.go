@@ -12,19 +12,16 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/pki"
 	"github.com/holdfast-storage/holdfast/control/seatroom"
-	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// SeatPath is where servers ask whether they hold a member of etcd, or may have one. Only servers may: it is not open to
-// hosts.
+// SeatPath is where servers ask whether they hold a member of etcd, or may have one. Only servers
+// may: it is not open to hosts.
 const SeatPath = "/holdfast/v1/seat"
 
-// How often a standby asks, and how often a member asks whether it still is one: more often while etcd does not work.
+// How often a standby asks, and how often a member asks whether it still is one: more often while
+// etcd does not work.
 const (
 	askEvery   = time.Second
 	checkEvery = 30 * time.Second
@@ -47,7 +44,8 @@ type question struct {
 	Generation int64 `json:"generation"`
 	// Endpoint is where the API is served when the server holds a seat, as IP:port.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Full is set by a standby that has no room for a member of etcd. It is told everything, and given no seat.
+	// Full is set by a standby that has no room for a member of etcd. It is told everything, and
+	// given no seat.
 	Full bool `json:"full,omitempty"`
 	// HostKey is the key of a standby's host; see access.HostKey. Older versions do not say it.
 	HostKey string `json:"hostKey,omitempty"`
@@ -68,23 +66,25 @@ type reply struct {
 	Existing string `json:"existing,omitempty"`
 	// Servers are where the API is served, as IP:port.
 	Servers []string `json:"servers,omitempty"`
-	// Rotation is for a standby: the state of the authority's rotation while there is one; see package rotation.
+	// Rotation is for a standby: the state of the authority's rotation while there is one; see
+	// package rotation.
 	Rotation map[string][]byte `json:"rotation,omitempty"`
 
 	// from is the server that answered, as IP:port.
 	from string
 }
 
-// askAll asks all other servers at once, and returns the replies of those that know.
-func (s *Server) askAll(ctx context.Context, standby bool) []reply {
-	replies, errs := askEach(ctx, s.others(), func(ctx context.Context, server string) (*reply, error) { return s.ask(ctx, server, standby) })
+// askAll asks servers at once, as IP:port, and returns the replies of those that know.
+func (s *Server) askAll(ctx context.Context, servers []string, standby bool) []reply {
+	replies, errs := askEach(ctx, servers, func(ctx context.Context, server string) (*reply, error) { return s.ask(ctx, server, standby) })
 	for server, err := range errs {
 		s.log.Debug("another server could not list the members of etcd", "server", server, "error", err)
 	}
 	return replies
 }
 
-// askEach asks servers at once, and returns the replies of those that know, and why the others say nothing.
+// askEach asks servers at once, and returns the replies of those that know, and why the others say
+// nothing.
 func askEach(ctx context.Context, servers []string, ask func(ctx context.Context, server string) (*reply, error)) ([]reply, map[string]error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -110,30 +110,13 @@ func askEach(ctx context.Context, servers []string, ask func(ctx context.Context
 	return replies, errs
 }
 
-// others lists the other servers that this one knows.
-func (s *Server) others() []string {
-	s.memberMu.Lock()
-	host := s.host
-	s.memberMu.Unlock()
-	if host == nil {
-		return nil
-	}
-	var others []string
-	for _, server := range host.Addresses() {
-		if server != s.Endpoint() {
-			others = append(others, server)
-		}
-	}
-	return others
-}
-
 func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, error) {
 	q := &question{
 		Name: s.settings.Name, PeerURL: s.peerURL(), NewURL: newURL(s), Standby: standby,
 		Generation: s.settings.Generation, Endpoint: s.Endpoint(),
 	}
 	if standby {
-		q.Belief, q.Full, q.HostKey = s.standbyBelief(), seatroom.Check(string(s.dir)) != nil, s.keyOfHost()
+		q.Belief, q.Full, q.HostKey = s.following.standbyBelief(), seatroom.Check(string(s.dir)) != nil, s.host.key()
 		if s.damage != nil {
 			q.Damaged = fmt.Sprintf("%s; the damaged files are in %s there", s.damage, s.dir.file(s.damage.Kept))
 		}
@@ -163,7 +146,8 @@ func (q *question) put(ctx context.Context, by http.RoundTripper, server string)
 // errAnswered is wrapped by errors that a server which can be reached answered itself.
 var errAnswered = errors.New("the server answered")
 
-// readAnswer reads JSON of at most so many bytes. An answer that is no success is an error, with its beginning.
+// readAnswer reads JSON of at most so many bytes. An answer that is no success is an error, with
+// its beginning.
 func readAnswer(response *http.Response, most int64, into any) error {
 	text, err := io.ReadAll(io.LimitReader(response.Body, most))
 	if err != nil {
@@ -175,54 +159,63 @@ func readAnswer(response *http.Response, most int64, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// askForSeat asks until the server is given a seat, and returns it; nil when the server is stopped.
-func (s *Server) askForSeat() *reply {
-	s.log.Info("this server is a standby: it takes over when a member of etcd is needed")
-	told := &standbyLog{Server: s, heard: time.Now()}
-	for s.running.Err() == nil {
-		told.room()
-		replies := s.askAll(s.running, true)
-		told.replies(replies)
-		for _, r := range replies {
-			if r.Generation < s.settings.Generation {
-				continue
-			}
-			if r.Removed {
-				told.removed()
-				continue
-			}
-			s.know(r.Servers)
-			s.followAsStandby(r.Rotation)
-			if r.Existing != "" {
-				if s.settings.Generation != r.Generation {
-					s.settings.Generation, s.settings.Restored = r.Generation, ""
-				}
-				return &r
-			}
-		}
-		_ = pause(s.running, askEvery)
-	}
-	return nil
-}
-
-// standbyLog is what a standby tells while it asks for a seat, each thing now and then.
-type standbyLog struct {
+// standby is a server that asks for a seat. It logs each thing that it sees now and then.
+type standby struct {
 	*Server
 	heard, full time.Time
 	// gone is set when the others said that the server was removed.
 	gone bool
 }
 
+// askForSeat asks until the server is given a seat, and returns it; nil when the server is stopped.
+func (l *standby) askForSeat() *reply {
+	l.log.Info("this server is a standby: it takes over when a member of etcd is needed")
+	l.heard = time.Now()
+	for l.running.Err() == nil {
+		l.room()
+		replies := l.askAll(l.running, l.host.others(), true)
+		l.replies(replies)
+		if offer := l.follow(replies); offer != nil {
+			return offer
+		}
+		_ = pause(l.running, askEvery)
+	}
+	return nil
+}
+
+// follow does what the replies say, and returns the one that offers a seat, or nil.
+func (l *standby) follow(replies []reply) *reply {
+	for _, r := range replies {
+		if r.Generation < l.settings.Generation {
+			continue
+		}
+		if r.Removed {
+			l.removed()
+			continue
+		}
+		l.host.know(r.Servers)
+		l.following.asStandby(r.Rotation)
+		if r.Existing != "" {
+			if l.settings.Generation != r.Generation {
+				l.settings.Generation, l.settings.Restored = r.Generation, ""
+			}
+			return &r
+		}
+	}
+	return nil
+}
+
 // room tells that the standby has none.
-func (l *standbyLog) room() {
+func (l *standby) room() {
 	if full := seatroom.Check(string(l.dir)); full != nil && time.Since(l.full) > tellFull {
 		l.full = time.Now()
 		l.log.Warn("this server cannot hold a member of etcd", "error", full)
 	}
 }
 
-// replies tells that none came. To a server that was removed nobody may answer ever again, as after a rotation of the authority.
-func (l *standbyLog) replies(replies []reply) {
+// replies tells that none came. To a server that was removed nobody may answer ever again, as after
+// a rotation of the authority.
+func (l *standby) replies(replies []reply) {
 	switch {
 	case len(replies) > 0:
 		l.heard = time.Now()
@@ -231,12 +224,12 @@ func (l *standbyLog) replies(replies []reply) {
 		l.heard = time.Now()
 		l.log.Warn("no server can say who holds the state of the control plane. Start the others: more than half of the members of etcd "+
 			"must run. If those are lost for good, run 'holdfast restore --from-data' on one that has its data, or 'holdfast restore FILE'",
-			"asked", l.others())
+			"asked", l.host.others())
 	}
 }
 
 // removed tells once that the others have no Host of this server.
-func (l *standbyLog) removed() {
+func (l *standby) removed() {
 	if !l.gone {
 		l.gone = true
 		l.log.Warn("this server was removed: the others have no Host of it, or one of another machine, or were restored from a backup that is older than it. " +
@@ -246,139 +239,24 @@ func (l *standbyLog) removed() {
 }
 
 // adminOver has the administrator's kubeconfig name a server that answers.
-func (s *Server) adminOver(replies []reply) {
-	if s.identity.namesAdmin(func(endpoint string) bool {
+func (l *standby) adminOver(replies []reply) {
+	if l.identity.namesAdmin(func(endpoint string) bool {
 		return slices.ContainsFunc(replies, func(r reply) bool { return r.from == endpoint })
 	}) {
 		return
 	}
-	if err := s.identity.writeAdmin(replies[0].from, time.Now()); err != nil {
-		s.log.Warn("the administrator's kubeconfig could not be written", "error", err)
+	if err := l.identity.writeAdmin(replies[0].from, time.Now()); err != nil {
+		l.log.Warn("the administrator's kubeconfig could not be written", "error", err)
 	}
 }
 
-// know keeps where the other servers are, for a start without them.
-func (s *Server) know(servers []string) {
-	if err := s.host.Set(servers); err != nil {
-		s.log.Warn("the list of servers could not be written", "error", err)
-	}
-}
-
-// unseated says whether the others, by the word of their quorum, do not count this server among the members, or are of a later
-// life of the control plane. When nobody knows, nothing has changed.
+// unseated says whether the others, by the word of their quorum, do not count this server among the
+// members, or are of a later life of the control plane. When nobody knows, nothing has changed.
 func (s *Server) unseated(ctx context.Context) bool {
-	for _, r := range s.askAll(ctx, false) {
+	for _, r := range s.askAll(ctx, s.host.others(), false) {
 		if r.Generation > s.settings.Generation || r.Generation == s.settings.Generation && !r.Member {
 			return true
 		}
 	}
 	return false
-}
-
-// watchSeat ends the seat when the server finds that it does not hold it any more: it was away while it was replaced, or while
-// the others were restored from a backup. asked is closed after the first look.
-func (s *Server) watchSeat(ctx context.Context, end context.CancelCauseFunc, asked chan<- struct{}) {
-	first := sync.OnceFunc(func() { close(asked) })
-	defer first()
-	for ctx.Err() == nil {
-		if s.unseated(ctx) {
-			end(errUnseated)
-			return
-		}
-		first()
-		wait := doubtEvery
-		if m := s.current(); m != nil && m.Problem() == nil {
-			wait = checkEvery
-		}
-		_ = pause(ctx, wait)
-	}
-}
-
-// serveSeat answers another server.
-func (s *Server) serveSeat(w http.ResponseWriter, r *http.Request) {
-	q := &question{}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(q); r.Method != http.MethodPost || err != nil {
-		http.Error(w, "invalid request about the members of etcd", http.StatusBadRequest)
-		return
-	}
-	answer, err := s.answerSeat(r.Context(), q)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // An error means that the other one is gone.
-}
-
-// answerSeat answers by the word of the quorum: without one it is an error.
-func (s *Server) answerSeat(ctx context.Context, q *question) (*reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout/2)
-	defer cancel()
-	m := s.current()
-	if m == nil {
-		return nil, errors.New("this server is not a member of etcd")
-	}
-	if err := m.Sync(ctx); err != nil {
-		return nil, fmt.Errorf("no quorum to list the members of etcd: %w", err)
-	}
-	if gone, err := s.isGone(ctx, q); err != nil || gone {
-		return &reply{Generation: s.settings.Generation, Removed: gone}, err
-	}
-	servers, err := endpoints.Published(ctx, s.quorum.client)
-	if err != nil {
-		return nil, err
-	}
-	if q.Standby && q.Endpoint != "" && !slices.Contains(servers, q.Endpoint) {
-		// Hosts shall find it if it is the one that the control plane is restored on.
-		if err := endpoints.Publish(ctx, s.quorum.client, q.Name, q.Endpoint); err != nil {
-			return nil, err
-		}
-	}
-	answer := &reply{Generation: s.settings.Generation, Servers: servers}
-	info, found := m.Find(q.PeerURL)
-	if !found && q.NewURL != "" {
-		info, found = m.Find(q.NewURL)
-	}
-	if q.Standby {
-		if !q.Full {
-			s.quorum.asked(q.Name, q.PeerURL, found && info.Name != "", words.Cut(q.Damaged, 300))
-			info, found = m.Find(q.PeerURL)
-		}
-		answer.Rotation = s.noteStandby(ctx, q.Name, q.Belief)
-	}
-	switch {
-	case found && info.Name == "" && q.Standby && !q.Full:
-		answer.Existing = m.Existing(q.Name, q.PeerURL)
-	case found:
-		answer.Member = true
-	}
-	return answer, nil
-}
-
-// isGone says whether a standby was removed. One that joins has its Host before it gets anything that it could ask with. A member is not asked after: its
-// Host may have been deleted by mistake, and the grace is for the quorum's manager to see to.
-func (s *Server) isGone(ctx context.Context, q *question) (bool, error) {
-	if !q.Standby {
-		return false, nil
-	}
-	return s.hostGone(ctx, q.Name, q.HostKey)
-}
-
-// hostGone says whether the Host of a server is gone, or another machine's; an empty key stands for any.
-func (s *Server) hostGone(ctx context.Context, name, hostKey string) (bool, error) {
-	err := s.revoked.Check(ctx, name, hostKey)
-	if apierrors.IsUnauthorized(err) {
-		return true, nil
-	}
-	return false, err
-}
-
-// keyOfHost is the key of this server's host, as its Host names it.
-func (s *Server) keyOfHost() string {
-	s.memberMu.Lock()
-	defer s.memberMu.Unlock()
-	if s.host == nil {
-		return ""
-	}
-	return pki.Fingerprint(s.host.Certificate().Cert)
 }

@@ -225,7 +225,7 @@ func (id *identity) config() *rest.Config {
 
 // Certificates says when each certificate of this server and its host ends, by its name. The authority's is "authority".
 func (s *Server) Certificates() map[string]time.Time {
-	ends := map[string]time.Time{"host": s.host.Certificate().Cert.NotAfter}
+	ends := map[string]time.Time{"host": s.host.list().Certificate().Cert.NotAfter}
 	s.identity.mu.Lock()
 	defer s.identity.mu.Unlock()
 	ends["authority"] = s.identity.authority.Certificate().NotAfter

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/control/damaged"
-	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 )
 
@@ -28,22 +27,10 @@ func (m mender) find() bool {
 	if err != nil {
 		m.log.Warn("cannot read whether the member of etcd ended because of its files", "error", err)
 	}
-	if n != nil && n.Kept == "" && n.File == "" && m.openHost() == nil && len(m.members()) > 0 {
+	if n != nil && n.Kept == "" && n.File == "" && m.host.openTrusted() == nil && len(m.members()) > 0 {
 		m.damage = n
 	}
 	return m.damage != nil
-}
-
-// openHost opens the identity of the server's host, by which its agent works and the other servers are known.
-func (m mender) openHost() error {
-	if m.host != nil || !endpoints.Exists(m.dir.host()) {
-		return nil
-	}
-	host, err := endpoints.Open(m.dir.host())
-	if err == nil && m.believes(host) {
-		m.useHost(host)
-	}
-	return err
 }
 
 // What a person does with a damaged file of each kind, for the end of an error.
@@ -78,7 +65,7 @@ func (m mender) noteEnd(err error) error {
 // is theirs alone: this member does not run.
 func (m mender) members() []reply {
 	earlier := func(r reply) bool { return r.Generation < m.settings.Generation }
-	return slices.DeleteFunc(m.askAll(m.running, false), earlier)
+	return slices.DeleteFunc(m.askAll(m.running, m.host.others(), false), earlier)
 }
 
 // replace moves the damaged files aside when the others are known to have a quorum, and touches
@@ -102,8 +89,8 @@ func (m mender) replace() error {
 		default:
 			told = time.Now()
 			m.log.Error("the files of this server's member of etcd are damaged, and no quorum of other servers can "+
-				"replace them: nothing was changed; "+damaged.NextStep(string(m.dir), len(m.others()) == 0),
-				"damaged", m.damage, "asked", m.others())
+				"replace them: nothing was changed; "+damaged.NextStep(string(m.dir), len(m.host.others()) == 0),
+				"damaged", m.damage, "asked", m.host.others())
 		}
 	}
 	return nil
@@ -121,7 +108,7 @@ func (m mender) moveAside(from string) error {
 // linger is the end of a start that failed: the agent of the host, which has begun to work, has
 // some time until the next start.
 func (m mender) linger(ctx context.Context, err error) {
-	if m.tellHost == nil || m.host == nil || ctx.Err() != nil {
+	if m.host == nil || m.host.tell == nil || m.host.list() == nil || ctx.Err() != nil {
 		return
 	}
 	m.leave()

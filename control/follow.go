@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -21,12 +25,24 @@ import (
 	"github.com/holdfast-storage/holdfast/control/rotation"
 )
 
-// followRotation does what a rotation of the authority says, and tells how far this server is, until ctx ends. It is for a
-// server with a seat; a standby is told with the answer to its question for one.
-func (s *Server) followRotation(ctx context.Context) {
-	client, err := kubernetes.NewForConfig(s.loopback)
+// follower follows the rotations of the authority on one server.
+type follower struct {
+	settings *settings
+	identity *identity
+	log      *slog.Logger
+	loopback *rest.Config
+	// state is that of the rotation that this server follows, while there is one.
+	state atomic.Pointer[corev1.Secret]
+	// etcdTrusts are the authorities that the member of etcd trusts, as fingerprints.
+	etcdTrusts []string
+}
+
+// run does what a rotation of the authority says, and tells how far this server is, until ctx ends.
+// It is for a server with a seat; a standby is told with the answer to its question for one.
+func (f *follower) run(ctx context.Context) {
+	client, err := kubernetes.NewForConfig(f.loopback)
 	if err != nil {
-		s.log.Error("a rotation of the authority cannot be followed", "error", err)
+		f.log.Error("a rotation of the authority cannot be followed", "error", err)
 		return
 	}
 	wake := make(chan struct{}, 1)
@@ -44,7 +60,9 @@ func (s *Server) followRotation(ctx context.Context) {
 			AddFunc: func(any) { signal() }, UpdateFunc: func(any, any) { signal() }, DeleteFunc: func(any) { signal() },
 		},
 	})
-	s.seated.Go(func() { informer.RunWithContext(ctx) })
+	var watching sync.WaitGroup
+	watching.Go(func() { informer.RunWithContext(ctx) })
+	defer watching.Wait()
 	told := ""
 	signal()
 	for retry := time.Duration(0); ; {
@@ -54,7 +72,7 @@ func (s *Server) followRotation(ctx context.Context) {
 		case <-wake:
 		case <-time.After(retryOr(retry)):
 		}
-		if retry = 0; s.followOnce(ctx, client, store, &told) != nil && ctx.Err() == nil {
+		if retry = 0; f.once(ctx, client, store, &told) != nil && ctx.Err() == nil {
 			retry = 2 * time.Second
 		}
 	}
@@ -68,10 +86,10 @@ func retryOr(retry time.Duration) time.Duration {
 	return time.Hour
 }
 
-func (s *Server) followOnce(ctx context.Context, client kubernetes.Interface, store cache.Store, told *string) (err error) {
+func (f *follower) once(ctx context.Context, client kubernetes.Interface, store cache.Store, told *string) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() == nil {
-			s.log.Error("the rotation of the authority cannot be followed; trying again", "error", err)
+			f.log.Error("the rotation of the authority cannot be followed; trying again", "error", err)
 		}
 	}()
 	obj, under, err := store.GetByKey(api.SystemNamespace + "/" + rotation.SecretName)
@@ -80,20 +98,20 @@ func (s *Server) followOnce(ctx context.Context, client kubernetes.Interface, st
 	}
 	if under {
 		secret := obj.(*corev1.Secret)
-		if err := s.identity.adoptSecret(secret); err != nil {
+		if err := f.identity.adoptSecret(secret); err != nil {
 			return err
 		}
-		s.rotating.Store(secret) // when it is followed: what hosts are told from now on is at least as new
+		f.state.Store(secret) // when it is followed: what hosts are told from now on is at least as new
 	} else {
-		s.rotating.Store(nil)
+		f.state.Store(nil)
 	}
-	b := s.identity.belief()
-	b.Etcd, b.Generation = s.etcdTrusts, rotation.GenerationOf(s.rotating.Load())
+	b := f.identity.belief()
+	b.Etcd, b.Generation = f.etcdTrusts, rotation.GenerationOf(f.state.Load())
 	text, err := json.Marshal(b)
 	if err != nil || string(text) == *told {
 		return err
 	}
-	if err := tell(ctx, client, s.settings.Name, string(text)); err != nil {
+	if err := tell(ctx, client, f.settings.Name, string(text)); err != nil {
 		return err
 	}
 	*told = string(text)
@@ -132,9 +150,9 @@ func tell(ctx context.Context, client kubernetes.Interface, name, text string) e
 }
 
 // noteBelief notes what a host says of itself, during a rotation. It says so again soon.
-func (s *Server) noteBelief(hosts *join.Hosts) func(ctx context.Context, host string, b pki.Belief) {
+func (f *follower) noteBelief(hosts *join.Hosts) func(ctx context.Context, host string, b pki.Belief) {
 	return func(ctx context.Context, host string, b pki.Belief) {
-		secret := s.rotating.Load()
+		secret := f.state.Load()
 		if secret == nil {
 			return
 		}
@@ -144,14 +162,17 @@ func (s *Server) noteBelief(hosts *join.Hosts) func(ctx context.Context, host st
 			err = hosts.Annotate(ctx, host, rotation.Annotation, string(text))
 		}
 		if err != nil {
-			s.log.Warn("cannot record which authorities a host trusts; retrying", "host", host, "error", err)
+			f.log.Warn("cannot record which authorities a host trusts; retrying", "host", host, "error", err)
 		}
 	}
 }
 
-// noteStandby notes what a standby says of itself, during a rotation, and returns the state for it to follow. It asks again soon.
-func (s *Server) noteStandby(ctx context.Context, name string, b *pki.Belief) map[string][]byte {
-	secret := s.rotating.Load()
+// noteStandby notes what a standby says of itself, during a rotation, and returns the state for it
+// to follow. It asks again soon.
+func (f *follower) noteStandby(
+	ctx context.Context, client kubernetes.Interface, name string, b *pki.Belief,
+) map[string][]byte {
+	secret := f.state.Load()
 	if secret == nil {
 		return nil
 	}
@@ -162,27 +183,28 @@ func (s *Server) noteStandby(ctx context.Context, name string, b *pki.Belief) ma
 	noted.Generation = rotation.GenerationOf(secret)
 	text, err := json.Marshal(noted)
 	if err == nil {
-		err = tell(ctx, s.quorum.client, name, string(text))
+		err = tell(ctx, client, name, string(text))
 	}
 	if err != nil {
-		s.log.Warn("cannot record which authorities a standby trusts; it retries", "server", name, "error", err)
+		f.log.Warn("cannot record which authorities a standby trusts; it retries", "server", name, "error", err)
 	}
 	return secret.Data
 }
 
-// standbyBelief is what a standby says of itself: it runs no member of etcd that could believe somebody else.
-func (s *Server) standbyBelief() *pki.Belief {
-	b := s.identity.belief()
+// standbyBelief is what a standby says of itself: it runs no member of etcd that could believe
+// somebody else.
+func (f *follower) standbyBelief() *pki.Belief {
+	b := f.identity.belief()
 	b.Etcd = b.Trusted
 	return &b
 }
 
-// followAsStandby does what the state of a rotation says that came with an answer.
-func (s *Server) followAsStandby(data map[string][]byte) {
+// asStandby does what the state of a rotation says that came with an answer.
+func (f *follower) asStandby(data map[string][]byte) {
 	if len(data) == 0 {
 		return
 	}
-	if err := s.identity.adoptSecret(&corev1.Secret{Data: data}); err != nil {
-		s.log.Error("the rotation of the authority cannot be followed; trying again", "error", err)
+	if err := f.identity.adoptSecret(&corev1.Secret{Data: data}); err != nil {
+		f.log.Error("the rotation of the authority cannot be followed; trying again", "error", err)
 	}
 }

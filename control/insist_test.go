@@ -14,7 +14,7 @@ import (
 
 // TestInsist: a start goes on when a write was lost because etcd's leader changed, and ends when an error will not pass.
 func TestInsist(t *testing.T) {
-	s := &Server{log: slog.New(slog.DiscardHandler), member: &etcd.Member{}}
+	seat := &seat{server: &Server{log: slog.New(slog.DiscardHandler)}, member: &etcd.Member{}}
 	// What the API server makes of an error of etcd.
 	lost := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: "etcdserver: request timed out"}}
 	lasting := errors.New("no")
@@ -28,7 +28,7 @@ func TestInsist(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			calls := 0
-			err := s.insist(t.Context(), func(context.Context) error {
+			err := seat.insist(t.Context(), func(context.Context) error {
 				calls++
 				return test.answers[calls-1]
 			})
@@ -39,7 +39,7 @@ func TestInsist(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := s.insist(ended, func(context.Context) error { return lost }); !errors.Is(err, context.Canceled) {
+	if err := seat.insist(ended, func(context.Context) error { return lost }); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v when the start is called off", err)
 	}
 }
@@ -53,17 +53,17 @@ func TestOrFailure(t *testing.T) {
 	}
 	failed := make(chan error, 1)
 	failed <- full
-	s := &Server{}
-	if err := s.orFailure(t.Context(), failed, waits); !errors.Is(err, full) || !s.abandoned {
-		t.Errorf("got %v, abandoned: %v", err, s.abandoned)
+	taken := &seat{}
+	if err := taken.orFailure(t.Context(), failed, waits); !errors.Is(err, full) || !taken.abandoned {
+		t.Errorf("got %v, abandoned: %v", err, taken.abandoned)
 	}
-	s = &Server{}
-	if err := s.orFailure(t.Context(), failed, func(context.Context) error { return nil }); err != nil || s.abandoned {
-		t.Errorf("a step that is done: got %v, abandoned: %v", err, s.abandoned)
+	taken = &seat{}
+	if err := taken.orFailure(t.Context(), failed, func(context.Context) error { return nil }); err != nil || taken.abandoned {
+		t.Errorf("a step that is done: got %v, abandoned: %v", err, taken.abandoned)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := s.orFailure(ended, failed, waits); !errors.Is(err, context.Canceled) || s.abandoned {
-		t.Errorf("called off: got %v, abandoned: %v", err, s.abandoned)
+	if err := taken.orFailure(ended, failed, waits); !errors.Is(err, context.Canceled) || taken.abandoned {
+		t.Errorf("called off: got %v, abandoned: %v", err, taken.abandoned)
 	}
 }

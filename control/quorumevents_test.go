@@ -16,6 +16,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control"
+	"github.com/holdfast-storage/holdfast/control/members"
 	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
@@ -35,10 +36,10 @@ func newLog(t *testing.T) *logOf {
 	return &logOf{Client: c, t: t, ns: newNamespace(t, c)}
 }
 
-func (l *logOf) leader() *control.QuorumLog {
+func (l *logOf) leader() *members.Log {
 	l.t.Helper()
 	s, _ := sharedServer(l.t)
-	leader, err := control.NewQuorumLog(s.Config(), l.ns)
+	leader, err := members.NewLog(s.Config(), l.ns)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -61,8 +62,8 @@ func (l *logOf) must(err error) {
 	}
 }
 
-// members are the voters a and so on, all of which do their part.
-func members(names string) (v quorum.View) {
+// viewOf are the voters a and so on, all of which do their part.
+func viewOf(names string) (v quorum.View) {
 	for _, name := range names {
 		v.Members = append(v.Members, quorum.Member{ID: uint64(name), Name: string(name), Voter: true, Etcd: quorum.Word{Good: true}})
 	}
@@ -76,19 +77,19 @@ func TestQuorumEvents_twoLeaders(t *testing.T) {
 	l := newLog(t)
 	first, second := l.leader(), l.leader()
 	l.must(first.Read(t.Context()))
-	l.must(first.Tell(t.Context(), members("abc"), quorum.Plan{}))
+	l.must(first.Tell(t.Context(), viewOf("abc"), quorum.Plan{}, nil))
 
 	l.must(first.Read(t.Context()))
-	looked := members("abcd")
+	looked := viewOf("abcd")
 	l.must(second.Read(t.Context()))
-	l.must(second.Tell(t.Context(), looked, quorum.Plan{}))
-	l.must(second.Tell(t.Context(), members("acd"), quorum.Plan{Degraded: "something"}))
-	if err := first.Tell(t.Context(), looked, quorum.Plan{}); !apierrors.IsAlreadyExists(err) {
+	l.must(second.Tell(t.Context(), looked, quorum.Plan{}, nil))
+	l.must(second.Tell(t.Context(), viewOf("acd"), quorum.Plan{Degraded: "something"}, nil))
+	if err := first.Tell(t.Context(), looked, quorum.Plan{}, nil); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("the first leader told what is old: %v", err)
 	}
-	for _, leader := range []*control.QuorumLog{first, second, l.leader()} {
+	for _, leader := range []*members.Log{first, second, l.leader()} {
 		l.must(leader.Read(t.Context()))
-		l.must(leader.Tell(t.Context(), members("acd"), quorum.Plan{Degraded: "something"}))
+		l.must(leader.Tell(t.Context(), viewOf("acd"), quorum.Plan{Degraded: "something"}, nil))
 	}
 	l.told("HEALTHY cluster/control-plane", "MEMBER_ADDED host/d", "MEMBER_PROMOTED host/d", "MEMBER_REMOVED host/b", "DEGRADED cluster/control-plane")
 }
@@ -101,16 +102,16 @@ func TestQuorumEvents_leaders(t *testing.T) {
 	first, etcd := l.leader(), l.leader()
 	l.must(first.Leads(t.Context(), "a"))
 	l.must(etcd.Read(t.Context()))
-	l.must(etcd.Tell(t.Context(), members("abc"), quorum.Plan{}))
+	l.must(etcd.Tell(t.Context(), viewOf("abc"), quorum.Plan{}, nil))
 	l.must(first.Leads(t.Context(), "a"))
-	l.must(etcd.Tell(t.Context(), members("abcd"), quorum.Plan{}))
+	l.must(etcd.Tell(t.Context(), viewOf("abcd"), quorum.Plan{}, nil))
 	l.must(l.leader().Leads(t.Context(), "b"))
 	l.must(l.leader().Leads(t.Context(), "b"))
-	if err := etcd.Tell(t.Context(), members("abc"), quorum.Plan{}); !apierrors.IsAlreadyExists(err) {
+	if err := etcd.Tell(t.Context(), viewOf("abc"), quorum.Plan{}, nil); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("the leader of etcd has overwritten who leads: %v", err)
 	}
 	l.must(etcd.Read(t.Context()))
-	l.must(etcd.Tell(t.Context(), members("abc"), quorum.Plan{}))
+	l.must(etcd.Tell(t.Context(), viewOf("abc"), quorum.Plan{}, nil))
 	l.must(l.leader().Leads(t.Context(), "a"))
 	l.told(
 		"LEADER_CHANGED leader/a", "HEALTHY cluster/control-plane", "MEMBER_ADDED host/d", "MEMBER_PROMOTED host/d", "LEADER_CHANGED leader/b",
@@ -161,7 +162,7 @@ func (l *logOf) tell(degraded string) {
 		if err := leader.Read(l.t.Context()); err != nil {
 			return err
 		}
-		return leader.Tell(l.t.Context(), members("abc"), quorum.Plan{Degraded: degraded})
+		return leader.Tell(l.t.Context(), viewOf("abc"), quorum.Plan{Degraded: degraded}, nil)
 	})
 }
 

@@ -5,32 +5,56 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/holdfast-storage/holdfast/control/etcd"
+	"github.com/holdfast-storage/holdfast/control/members"
 	"github.com/holdfast-storage/holdfast/control/quorumview"
-	quorum "github.com/holdfast-storage/holdfast/driver/etcd"
 )
 
-// Quorum is how the members of etcd are, if this server's member leads them, and has looked at them of late; nil otherwise. One
-// whose disk hangs takes itself for the leader for as long as that lasts.
+// Quorum is how the members of etcd are, if this server's member leads them, and has looked at them
+// of late; nil otherwise. One whose disk hangs takes itself for the leader for as long as that
+// lasts.
 func (s *Server) Quorum() *quorumview.Status {
-	s.memberMu.Lock()
-	m, q := s.member, s.quorum
-	s.memberMu.Unlock()
-	if m == nil || q == nil || !m.Leads() {
+	seat := s.held()
+	if seat == nil {
 		return nil
 	}
-	status := q.status(time.Now())
+	return seat.quorumStatus().read()
+}
+
+// quorumStatus tells how the members of etcd are. Its methods may run at the same time.
+type quorumStatus struct {
+	dir    dataDir
+	member *etcd.Member
+	quorum *members.Manager
+}
+
+func (t *seat) quorumStatus() quorumStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return quorumStatus{t.server.dir, t.member, t.quorum}
+}
+
+// leads says whether the member leads etcd.
+func (q quorumStatus) leads() bool { return q.member != nil && q.quorum != nil && q.member.Leads() }
+
+// read is the status, or nil; see Server.Quorum.
+func (q quorumStatus) read() *quorumview.Status {
+	if !q.leads() {
+		return nil
+	}
+	status := q.quorum.Status(time.Now())
 	if status == nil {
 		return nil
 	}
-	status.DatabaseSize = m.DatabaseSize()
-	status.LastBackup, _ = LastBackup(string(s.dir)) // Without one it is zero.
+	status.DatabaseSize = q.member.DatabaseSize()
+	status.LastBackup, _ = LastBackup(string(q.dir)) // Without one it is zero.
 	return status
 }
 
-func (s *Server) serveQuorum(w http.ResponseWriter, _ *http.Request) {
-	status := s.Quorum()
+func (q quorumStatus) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	status := q.read()
 	switch {
-	case status == nil && s.unseen():
+	case status == nil && q.leads() && q.quorum.Unseen():
 		http.Error(w, quorumview.ErrUnseen.Error(), http.StatusServiceUnavailable)
 		return
 	case status == nil:
@@ -39,59 +63,4 @@ func (s *Server) serveQuorum(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(status) // An error means that the client is gone.
-}
-
-// unseen says whether this server's member has come to lead etcd, and has not looked at the members yet.
-func (s *Server) unseen() bool {
-	s.memberMu.Lock()
-	m, q := s.member, s.quorum
-	s.memberMu.Unlock()
-	if m == nil || q == nil || !m.Leads() {
-		return false
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.seen.IsZero()
-}
-
-// seenFor is how long a look at the members is told of: some more looks that failed, or took their time.
-const seenFor = 20 * time.Second
-
-func (q *quorumManager) status(now time.Time) *quorumview.Status {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.seen.IsZero() || now.Sub(q.seen) > seenFor {
-		return nil
-	}
-	status := &quorumview.Status{
-		Leader: q.view.Leader, Want: q.plan.Want, Spare: q.plan.Spare, Degraded: q.plan.Degraded, Decisions: q.plan.Decisions,
-	}
-	seated := map[string]bool{}
-	for _, m := range q.view.Members {
-		seated[m.Name] = true
-		status.Members = append(status.Members, quorumview.Member{
-			Name: m.Name, Voter: m.Voter, Answers: m.Etcd.Good, Since: m.Etcd.Since, Problem: problem(&m),
-		})
-	}
-	for _, s := range q.view.Servers {
-		if s.Asks.Good && !seated[s.Name] {
-			status.Standbys = append(status.Standbys, s.Name)
-		}
-	}
-	return status
-}
-
-// problem says why a member does not do its part.
-func problem(m *quorum.Member) string {
-	switch {
-	case m.Etcd.Good:
-		return ""
-	case !m.Answers.Good && !m.Started:
-		return "its server has not started the new member yet"
-	case !m.Answers.Good:
-		return "it does not answer: check that its server is on and reachable"
-	case !m.Voter:
-		return "it is being filled"
-	}
-	return "it answers, and does nothing: its disk hangs or is too slow (check 'dmesg' there), or it is catching up"
 }

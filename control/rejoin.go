@@ -13,13 +13,14 @@ import (
 	"github.com/holdfast-storage/holdfast/control/pki"
 )
 
-// defaultAskRemoved is longer than the members of etcd take to elect a leader. A control plane all of whose servers start with a token, as after a power cut,
-// comes up so much later.
+// defaultAskRemoved is longer than the members of etcd take to elect a leader. A control plane all
+// of whose servers start with a token, as after a power cut, comes up so much later.
 const defaultAskRemoved = 10 * time.Second
 
-// rejoin joins a server again whose host was removed, under the name and key that it had, and as a standby: its data counts no more, and is
-// set aside as that of any lost seat. A server that was not removed, or of which nobody can say so, stays what it is, and the token unused.
-func (s *Server) rejoin(ctx context.Context, text string) error {
+// rejoin joins a server again whose host was removed, under the name and key that it had, and as a
+// standby: its data counts no more, and is set aside as that of any lost seat. A server that was
+// not removed, or of which nobody can say so, stays what it is, and the token unused.
+func (s *startup) rejoin(ctx context.Context, text string) error {
 	if !s.settings.Rejoining {
 		why, err := s.stays(ctx, text)
 		if err != nil {
@@ -30,7 +31,8 @@ func (s *Server) rejoin(ctx context.Context, text string) error {
 			return nil
 		}
 		s.log.Info("the other servers refuse the host of this server; joining again", "server", s.settings.Name)
-		// Whatever is cut off from here on is done again: the others may have taken it in, and what they sent be written in part.
+		// Whatever is cut off from here on is done again: the others may have taken it in, and what
+		// they sent be written in part.
 		s.settings.Rejoining, s.settings.Unpresented = true, false
 		if err := s.setSeat(seatNone, ""); err != nil {
 			return err
@@ -48,8 +50,9 @@ func (s *Server) rejoin(ctx context.Context, text string) error {
 	return nil
 }
 
-// stays says why a server does not join again; "" when it shall, because the others said clearly that it was removed.
-func (s *Server) stays(ctx context.Context, text string) (why string, err error) {
+// stays says why a server does not join again; "" when it shall, because the others said clearly
+// that it was removed.
+func (s *startup) stays(ctx context.Context, text string) (why string, err error) {
 	if s.identity, err = s.dir.openIdentity(s.settings); err != nil {
 		return "", err
 	}
@@ -76,11 +79,11 @@ func (s *Server) stays(ctx context.Context, text string) (why string, err error)
 	}
 }
 
-// memberStill says why the server has to be taken for a member of etcd, and is sure when the others say so, and not when none can say anything.
-func (s *Server) memberStill(ctx context.Context, host *endpoints.Servers) (why string, sure bool) {
-	s.host = host
-	defer func() { s.host = nil }() // it is read again by the start, after a join may have changed it
-	replies := slices.DeleteFunc(s.askAll(ctx, false), func(r reply) bool { return r.Generation < s.settings.Generation })
+// memberStill says why the server has to be taken for a member of etcd, and is sure when the others
+// say so, and not when none can say anything.
+func (s *startup) memberStill(ctx context.Context, host *endpoints.Servers) (why string, sure bool) {
+	others := othersIn(host, s.settings.endpoint())
+	replies := slices.DeleteFunc(s.askAll(ctx, others, false), func(r reply) bool { return r.Generation < s.settings.Generation })
 	switch {
 	case len(replies) == 0:
 		return fmt.Sprintf("no other server can confirm that this one was removed, because none answers, or they have no quorum: start it with the token again "+
@@ -92,8 +95,8 @@ func (s *Server) memberStill(ctx context.Context, host *endpoints.Servers) (why 
 	return "", true
 }
 
-// hostStill says why the server's host has to be taken for one that was not removed, and is sure when the API says so. Only a clear word counts, as for
-// an agent.
+// hostStill says why the server's host has to be taken for one that was not removed, and is sure
+// when the API says so. Only a clear word counts, as for an agent.
 func hostStill(ctx context.Context, host *endpoints.Servers) (why string, sure bool) {
 	if host.Expired(time.Now()) != "" {
 		return "", true
@@ -110,9 +113,10 @@ func hostStill(ctx context.Context, host *endpoints.Servers) (why string, sure b
 	}
 }
 
-// sameAsBefore is sameAuthority of a server that was cut off while it joined again, maybe with another token. What it wrote of its identity may be
-// whole or not; where it cannot be read, nothing says to which control plane the server belonged.
-func (s *Server) sameAsBefore(text string) (err error) {
+// sameAsBefore is sameAuthority of a server that was cut off while it joined again, maybe with
+// another token. What it wrote of its identity may be whole or not; where it cannot be read,
+// nothing says to which control plane the server belonged.
+func (s *startup) sameAsBefore(text string) (err error) {
 	if s.identity, err = s.dir.openIdentity(s.settings); err != nil {
 		s.log.Warn("the identity of this server cannot be read, so the token is not compared with it", "error", err)
 		return nil
@@ -121,7 +125,7 @@ func (s *Server) sameAsBefore(text string) (err error) {
 }
 
 // sameAuthority refuses a token of another control plane before anything is set aside for it.
-func (s *Server) sameAuthority(text string) error {
+func (s *startup) sameAuthority(text string) error {
 	token, err := join.Parse(text)
 	if err != nil {
 		return err

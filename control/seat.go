@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-storage/holdfast/control/damaged"
-	"github.com/holdfast-storage/holdfast/control/endpoints"
 	"github.com/holdfast-storage/holdfast/control/etcd"
 )
 
-// seatState says whether a server holds a member of etcd: a seat. It is written down before what it announces is done, so that
-// a server that was killed goes on from there.
+// seatState says whether a server holds a member of etcd: a seat. It is written down before what it
+// announces is done, so that a server that was killed goes on from there.
 type seatState string
 
 const (
@@ -23,18 +22,13 @@ const (
 	seatHeld seatState = ""
 	// seatTaking: it was given a seat, and may have begun to fill it.
 	seatTaking seatState = "taking"
-	// seatNone: it is a standby: it runs neither etcd nor an API, asks for a seat, and what lies in etcd/ counts no more.
+	// seatNone: it is a standby: it runs neither etcd nor an API, asks for a seat, and what lies in
+	// etcd/ counts no more.
 	seatNone seatState = "standby"
 )
 
 // errUnseated says that the server does not belong to the members any more.
 var errUnseated = errors.New("this server holds no member of etcd any more")
-
-// seat is what is told of a seat that is held.
-type seat struct {
-	ctx context.Context //nolint:containedctx // it is what a seat is: the time for which it is held
-	end context.CancelCauseFunc
-}
 
 // setSeat writes the state down.
 func (s *Server) setSeat(state seatState, existing string) error {
@@ -49,8 +43,8 @@ func (s *Server) setSeat(state seatState, existing string) error {
 func (s *Server) serve() {
 	for s.running.Err() == nil {
 		var err error
-		if s.member != nil {
-			if err = s.hold(); errors.Is(err, errUnseated) {
+		if s.member() != nil {
+			if err = s.seat.hold(); errors.Is(err, errUnseated) {
 				err = s.standUp()
 			}
 		} else {
@@ -63,51 +57,30 @@ func (s *Server) serve() {
 	}
 }
 
-// hold returns when the seat is lost or cannot be held any more.
-func (s *Server) hold() error {
-	select {
-	case err := <-s.member.Failed():
-		return s.whyFailed(err)
-	case err := <-s.apiDone:
-		s.apiDone <- err // Who stops the API waits for it, too.
-		return fmt.Errorf("the API server ended: %w", err)
-	case <-s.seat.ctx.Done():
-		return context.Cause(s.seat.ctx)
-	case <-s.running.Done():
-		return nil
-	}
-}
-
-// whyFailed tells a member that was removed from one that failed.
-func (s *Server) whyFailed(err error) error {
-	if s.member.Removed() || s.unseated(s.running) {
-		return errUnseated
-	}
-	s.abandoned = true
-	return err
-}
-
 // await asks for a seat until there is one, and takes it.
 func (s *Server) await() error {
 	if s.damage != nil && s.damage.Kept == "" {
 		return mender{s}.replace()
 	}
 	if s.settings.Seat == seatTaking && s.dir.hasLog() {
-		if err := s.take(s.settings.Existing); err != nil || s.member != nil {
+		if err := s.take(s.settings.Existing); err != nil || s.member() != nil {
 			return err
 		}
 	}
 	generation := s.settings.Generation // of what is there
 	copying, stop := context.WithCancel(s.running)
 	var copies sync.WaitGroup
-	copies.Go(func() { s.keepBackups(copying, s.backupEvery, s.copyBackup) })
-	offer := s.askForSeat()
+	copies.Go(func() {
+		s.backups.schedule(copying, func(ctx context.Context) error { return s.backups.copy(ctx, s.host.others()) })
+	})
+	offer := (&standby{Server: s}).askForSeat()
 	stop()
 	copies.Wait()
 	if offer == nil {
 		return nil
 	}
-	// What is there is of an earlier seat, which was given up, and the server ended before it was moved; or of this one, which it could not fill.
+	// What is there is of an earlier seat, which was given up, and the server ended before it was
+	// moved; or of this one, which it could not fill.
 	if err := s.dir.setAside(generation, s.log); err != nil {
 		return err
 	}
@@ -117,17 +90,18 @@ func (s *Server) await() error {
 	return s.take(offer.Existing)
 }
 
-// take fills the seat that the server was given. That it was taken away again meanwhile is no error.
+// take fills the seat that the server was given. That it was taken away again meanwhile is no
+// error.
 func (s *Server) take(existing string) error {
 	s.settings.Existing = existing
 	err := s.sit(s.running)
 	switch {
 	case err == nil:
-		s.log.Info("this server holds a member of etcd now", "members", s.member.Names())
+		s.log.Info("this server holds a member of etcd now", "members", s.member().Names())
 		return nil
 	case s.running.Err() != nil:
 		return nil //nolint:nilerr // the server is being stopped
-	case errors.Is(err, errUnseated), s.member != nil && s.member.Removed(), s.unseated(s.running):
+	case errors.Is(err, errUnseated), s.seat != nil && s.seat.removed(), s.unseated(s.running):
 		return s.standUp()
 	case errors.As(err, new(*etcd.Damage)):
 		return mender{s}.wait(err)
@@ -147,87 +121,56 @@ func pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// sit starts the member and the API, and returns when they are ready. What was started when it fails is stopped by leave.
+// sit takes the seat, and returns when its member and the API are ready. What was started when it
+// fails is stopped by leave.
 func (s *Server) sit(ctx context.Context) error {
 	listener, err := listen(ctx, s.settings, s.log)
 	if err != nil {
 		return err
 	}
-	seatCtx, end := context.WithCancelCause(s.running)
-	s.seat = &seat{seatCtx, end}
-	asked := make(chan struct{})
-	s.seated.Go(func() { s.watchSeat(seatCtx, end, asked) })
+	seat := newSeat(s)
+	s.mu.Lock()
+	s.seat = seat
+	s.mu.Unlock()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	release := context.AfterFunc(seatCtx, func() { stop(context.Cause(seatCtx)) })
+	release := context.AfterFunc(seat.ctx, func() { stop(context.Cause(seat.ctx)) })
 	defer release()
-	if err := s.startEtcd(ctx); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	if damage := etcd.Differs(ctx, s.member); damage != nil {
-		return errors.Join(damage, listener.Close())
-	}
-	if err := s.insist(ctx, func(ctx context.Context) error { return updatePeerURL(ctx, s) }); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	if err := s.startAPI(ctx, listener); err != nil {
+	asked := make(chan struct{})
+	seat.running.Go(func() { seat.watch(asked) })
+	if err := seat.start(ctx, listener); err != nil {
 		return err
 	}
-	if err := s.insist(ctx, func(ctx context.Context) error { return s.api.Install(ctx, s.member.Voters() == 1) }); err != nil {
-		return err
-	}
-	s.seated.Go(func() { s.revoked.Run(seatCtx) })
-	s.seated.Go(func() { s.lost.Run(seatCtx) })
-	s.seated.Go(func() { s.followRotation(seatCtx) })
-	if err := s.orFailure(ctx, s.member.Failed(), s.revoked.WaitSynced); err != nil {
-		return err
-	}
-	if err := s.insist(ctx, s.present); err != nil {
-		return err
-	}
-	// Nobody is served, and nobody leads, by data of an earlier life: the others were asked first, if they can be reached.
+	// Nobody is served, and nobody leads, by data of an earlier life: the others were asked first,
+	// if they can be reached.
 	select {
 	case <-asked:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if seatCtx.Err() != nil {
-		return context.Cause(seatCtx)
+	if seat.ctx.Err() != nil {
+		return context.Cause(seat.ctx)
 	}
-	s.api.Open()
+	seat.api.Open()
 	if err := errors.Join(s.setSeat(seatHeld, s.settings.Existing), damaged.Mended(string(s.dir))); err != nil {
 		return err
 	}
 	s.damage = nil
-	s.seated.Go(func() { s.keepBackups(seatCtx, s.backupEvery, s.takeBackup) })
-	s.seated.Go(func() { s.quorum.run(seatCtx) })
-	s.changeSeat(seatCtx)
+	seat.work()
+	s.changeSeat(seat.ctx)
 	return nil
 }
 
-// leave stops what a seat runs, in order: first the API, so that no request is cut off, then etcd.
+// leave ends the seat, if there is one.
 func (s *Server) leave() {
 	s.changeSeat(nil) //nolint:staticcheck // no context: the seat is not held
-	if s.seat != nil {
-		s.seat.end(errUnseated)
-		etcd.Settle(s.abandoned, s.seated.Wait)
+	if s.seat == nil {
+		return
 	}
-	if s.stopAPI != nil {
-		s.stopAPI()
-		if err := <-s.apiDone; err != nil {
-			s.log.Warn("the API server did not end in order", "error", err)
-		}
-	}
-	switch {
-	case s.member == nil:
-	case s.abandoned:
-		s.member.Abandon()
-	default:
-		s.member.Stop()
-	}
-	s.memberMu.Lock()
-	defer s.memberMu.Unlock()
-	s.member, s.api, s.stopAPI, s.seat, s.abandoned = nil, nil, nil, nil, false
+	s.seat.stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seat = nil
 }
 
 // standUp makes a standby of a server that held a seat.
@@ -243,32 +186,31 @@ func (s *Server) standUp() error {
 	return s.writeStandbyAdmin()
 }
 
-// writeStandbyAdmin has the administrator's kubeconfig name another server, until one of them answers; see adminOver.
+// writeStandbyAdmin has the administrator's kubeconfig name another server, until one of them
+// answers; see adminOver.
 func (s *Server) writeStandbyAdmin() error {
-	for _, server := range s.host.Addresses() {
-		if server != s.Endpoint() {
-			return s.identity.writeAdmin(server, time.Now())
-		}
+	if others := s.host.others(); len(others) > 0 {
+		return s.identity.writeAdmin(others[0], time.Now())
 	}
 	return nil
 }
 
 // changeSeat tells those who wait that the seat is held (until ctx ends), or is not.
 func (s *Server) changeSeat(ctx context.Context) {
-	s.memberMu.Lock()
-	defer s.memberMu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.holding = ctx
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// WhileSeated runs f each time that the server holds a seat, until ctx ends or f returns an error while the seat is held. The
-// context that f gets ends with the seat.
+// WhileSeated runs f each time that the server holds a seat, until ctx ends or f returns an error
+// while the seat is held. The context that f gets ends with the seat.
 func (s *Server) WhileSeated(ctx context.Context, f func(ctx context.Context) error) error {
 	for ctx.Err() == nil {
-		s.memberMu.Lock()
+		s.mu.Lock()
 		holding, changed := s.holding, s.changed
-		s.memberMu.Unlock()
+		s.mu.Unlock()
 		if holding == nil {
 			select {
 			case <-changed:
@@ -296,13 +238,8 @@ func (d dataDir) hasLog() bool {
 
 // openStandby opens the identity of a standby's host, which it got when it joined or held a seat.
 func (s *Server) openStandby() error {
-	if s.host != nil {
-		return s.writeStandbyAdmin()
-	}
-	host, err := endpoints.Open(s.dir.host())
-	if err != nil {
+	if err := s.host.open(); err != nil {
 		return fmt.Errorf("%w; %s", err, cureOwn)
 	}
-	s.useHost(host)
 	return s.writeStandbyAdmin()
 }

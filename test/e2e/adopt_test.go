@@ -162,10 +162,10 @@ func (b *bed) adopt(approve bool) string {
 		out, err = b.Holdfast("ceph", "adopt", "ceph")
 		return err
 	})
+	b.Logf("%s", out)
 	if approve {
 		out = b.run("ceph", "adopt", "ceph", "--approve", b.code(out))
 	}
-	b.Logf("%s", out)
 	return out
 }
 

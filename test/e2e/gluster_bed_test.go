@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
-// glusterBed is a lab with servers on three hosts, an agent on each other one, and two disks in each host. Tests with one wait far more than
-// they compute, so they run beside each other.
+// glusterBed is a lab with servers on three hosts, an agent on each other one, and two disks in
+// each host. Tests with one wait far more than they compute, so they run beside each other.
 func glusterBed(t *testing.T, count int) *bed {
 	t.Helper()
 	lab := hosts.New(t, hosts.Options{Count: count, Disks: 2, DiskSize: 2 << 30})
@@ -30,7 +30,23 @@ func glusterBed(t *testing.T, count int) *bed {
 		b.StartAgent(t, n, b.Token(t, "agent"))
 	}
 	b.AwaitHosts(t, count)
+	b.await("the disks of all hosts", func() error { return b.disksReported(count) })
 	return b
+}
+
+// disksReported checks that the agents of so many hosts have reported disks. An agent connects
+// before it has looked at them all, and a pool that is declared then is refused.
+func (b *bed) disksReported(hosts int) error {
+	reported := 0
+	for _, host := range list[api.Host](b, "hosts") {
+		if len(host.Status.Devices) > 0 {
+			reported++
+		}
+	}
+	if reported < hosts {
+		return fmt.Errorf("%d of %d hosts have reported their disks", reported, hosts)
+	}
+	return nil
 }
 
 // glusterPool declares a cluster, in whose pool the test waits for work and not for clocks.
@@ -60,7 +76,8 @@ spec:
 `, h.Name, h.Name, h.IP, strings.Join(ids, ", "), strings.TrimPrefix(h.Name, "h"))
 }
 
-// glusterVolume declares a volume. Copies are looked for that lack something more often than by default; fragments cannot be.
+// glusterVolume declares a volume. Copies are looked for that lack something more often than by
+// default; fragments cannot be.
 func glusterVolume(name, size, durability string) string {
 	options := `cluster.heal-timeout: "5"`
 	if strings.HasPrefix(durability, "disperse") {
@@ -169,7 +186,8 @@ func (b *bed) speaker() (number int) {
 	return number
 }
 
-// copiesAgree checks that each brick of a volume has all that a client wrote, right. Arbiters have names alone.
+// copiesAgree checks that each brick of a volume has all that a client wrote, right. Arbiters have
+// names alone.
 func (b *bed) copiesAgree(c *client, arbiter bool) {
 	b.Helper()
 	v, err := read[api.Volume](b, 1, "volumes", c.name)
@@ -225,8 +243,9 @@ func (b *bed) glusterProcesses() []string {
 	return all
 }
 
-// poolLimit bounds a step that a pool has to take. A glusterd that dies in the middle of a transaction may leave a lock with another one, which drops it after
-// 3 minutes (GF_LOCK_TIMER of glusterfs). Nothing can be changed before; the agent and the leader try again all the time.
+// poolLimit bounds a step that a pool has to take. A glusterd that dies in the middle of a
+// transaction may leave a lock with another one, which drops it after 3 minutes (GF_LOCK_TIMER of
+// glusterfs). Nothing can be changed before; the agent and the leader try again all the time.
 const poolLimit = 3*time.Minute + home.Limit
 
 // awaitPool is await of what a pool has to do.
@@ -235,7 +254,8 @@ func (b *bed) awaitPool(what string, check func() error) {
 	b.awaitFor(poolLimit, what, check)
 }
 
-// glusterGone deletes everything: no process, mount, file or object is left, and the disks are empty.
+// glusterGone deletes everything: no process, mount, file or object is left, and the disks are
+// empty.
 func (b *bed) glusterGone(spec string) {
 	b.Helper()
 	b.Wipe(b, spec)
@@ -251,7 +271,8 @@ func (b *bed) glusterGone(spec string) {
 		b.Errorf("processes are left: %q", left)
 	}
 	for _, h := range b.Lab.Hosts() {
-		// A host's table begins with what is mounted on the machine, such as by tests that run there.
+		// A host's table begins with what is mounted on the machine, such as by tests that run
+		// there.
 		if out := h.Run(b, context.Background(), "bash", "-c", "grep -E 'xfs|glusterfs' /proc/mounts | grep -v ' /tmp/Test'; find /var/lib/holdfast/agent/daemons -mindepth 1; true"); out != "" {
 			b.Errorf("%s: left behind:\n%s", h.Name, out)
 		}

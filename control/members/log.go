@@ -1,4 +1,4 @@
-package control
+package members
 
 import (
 	"context"
@@ -18,16 +18,18 @@ import (
 	"github.com/holdfast-storage/holdfast/internal/words"
 )
 
-// What is done to the log in one look is bounded: to read it little, as that comes before the look, and to tell.
+// What is done to the log in one look is bounded: to read it little, as that comes before the look,
+// and to tell.
 const (
 	readTimeout = 2 * time.Second
 	tellTimeout = 5 * time.Second
 )
 
-// quorumEvents is the log of what became of the members of etcd, and of who leads. The last event holds all that was told until then (quorum.Told), so that
-// both are written at once. Its number can be taken once: of two servers that take themselves for the leader of etcd one reads anew
-// what was told, and looks anew, before it tells what differs.
-type quorumEvents struct {
+// Log is the log of what became of the members of etcd, and of who leads. The last event holds all
+// that was told until then (quorum.Told), so that both are written at once. Its number can be taken
+// once: of two servers that take themselves for the leader of etcd one reads anew what was told,
+// and looks anew, before it tells what differs.
+type Log struct {
 	client    client.Client
 	namespace string
 	// events are without their texts, from the oldest to the last; empty before they were read.
@@ -35,7 +37,8 @@ type quorumEvents struct {
 	told   quorum.Told
 }
 
-func newQuorumEvents(config *rest.Config) (*quorumEvents, error) {
+// NewLog returns the log in a namespace, with the rights of config. One goroutine may use it.
+func NewLog(config *rest.Config, namespace string) (*Log, error) {
 	scheme := runtime.NewScheme()
 	if err := api.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -43,15 +46,16 @@ func newQuorumEvents(config *rest.Config) (*quorumEvents, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // There is little to write, and a look waits for it.
 	c, err := client.New(config, client.Options{Scheme: scheme})
-	return &quorumEvents{client: c, namespace: api.SystemNamespace}, err
+	return &Log{client: c, namespace: namespace}, err
 }
 
 // forget has the log be read anew.
-func (l *quorumEvents) forget() { l.events, l.told = nil, quorum.Told{} }
+func (l *Log) forget() { l.events, l.told = nil, quorum.Told{} }
 
-// read reads the log if it is not known, or another server has written to it. What the members are is to be looked at afterwards: it is
-// not older then than what was told. The API reads by this server's member, which then knows all that was decided before.
-func (l *quorumEvents) read(ctx context.Context) error {
+// Read reads the log if it is not known, or another server has written to it. What the members are
+// is to be looked at afterwards: it is not older then than what was told. The API reads by this
+// server's member, which then knows all that was decided before.
+func (l *Log) Read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if len(l.events) > 0 {
@@ -65,7 +69,8 @@ func (l *quorumEvents) read(ctx context.Context) error {
 	}
 	l.forget()
 	var list api.ClusterEventList
-	err := l.client.List(ctx, &list, client.InNamespace(l.namespace), client.MatchingLabels{api.LabelCluster: quorum.ControlPlane})
+	ours := client.MatchingLabels{api.LabelCluster: quorum.ControlPlane}
+	err := l.client.List(ctx, &list, client.InNamespace(l.namespace), ours)
 	if err != nil {
 		return fmt.Errorf("while reading the control plane's events: %w", err)
 	}
@@ -76,8 +81,9 @@ func (l *quorumEvents) read(ctx context.Context) error {
 	return nil
 }
 
-// toldWith is what was told until an event and with it. Where nobody can tell, as older versions wrote nothing and people may write anything, nothing
-// was told: the next event is the first one then.
+// toldWith is what was told until an event and with it. Where nobody can tell, as older versions
+// wrote nothing and people may write anything, nothing was told: the next event is the first one
+// then.
 func toldWith(e *api.ClusterEvent) (told quorum.Told) {
 	if json.Unmarshal([]byte(e.Annotations[api.AnnotationTold]), &told) != nil {
 		return quorum.Told{}
@@ -86,13 +92,15 @@ func toldWith(e *api.ClusterEvent) (told quorum.Told) {
 }
 
 // note takes an event for the last one.
-func (l *quorumEvents) note(e *api.ClusterEvent, told quorum.Told) {
+func (l *Log) note(e *api.ClusterEvent, told quorum.Told) {
 	l.told = told
-	l.events = append(l.events, api.ClusterEvent{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}, Sequence: e.Sequence, Time: e.Time})
+	l.events = append(l.events, api.ClusterEvent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}, Sequence: e.Sequence, Time: e.Time,
+	})
 }
 
 // next is the event that follows, without anything that it tells.
-func (l *quorumEvents) next() *api.ClusterEvent {
+func (l *Log) next() *api.ClusterEvent {
 	n := int64(1)
 	if len(l.events) > 0 {
 		n = l.events[len(l.events)-1].Sequence + 1
@@ -106,8 +114,8 @@ func (l *quorumEvents) next() *api.ClusterEvent {
 	}
 }
 
-// tell writes what differs from what was told.
-func (l *quorumEvents) tell(ctx context.Context, view quorum.View, plan quorum.Plan, steps []quorum.Step) error {
+// Tell writes what differs from what was told.
+func (l *Log) Tell(ctx context.Context, view quorum.View, plan quorum.Plan, steps []quorum.Step) error {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
 	for {
@@ -121,9 +129,11 @@ func (l *quorumEvents) tell(ctx context.Context, view quorum.View, plan quorum.P
 	}
 }
 
-// leads tells that a server acts for all now.
-func (l *quorumEvents) leads(ctx context.Context, server string) error {
-	if err := l.read(ctx); err != nil {
+// Leads tells that a server acts for all now.
+func (l *Log) Leads(ctx context.Context, server string) error {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	if err := l.Read(ctx); err != nil {
 		return err
 	}
 	event, told := l.told.Leads(server)
@@ -133,7 +143,7 @@ func (l *quorumEvents) leads(ctx context.Context, server string) error {
 	return l.add(ctx, event, told)
 }
 
-func (l *quorumEvents) add(ctx context.Context, event *quorum.Event, told quorum.Told) error {
+func (l *Log) add(ctx context.Context, event *quorum.Event, told quorum.Told) error {
 	text, err := json.Marshal(told)
 	if err != nil {
 		return err
@@ -148,8 +158,9 @@ func (l *quorumEvents) add(ctx context.Context, event *quorum.Event, told quorum
 	return nil
 }
 
-// trim removes the oldest events, one after the other, so that the log never has a hole. The last one stays, for what it holds.
-func (l *quorumEvents) trim(ctx context.Context) error {
+// trim removes the oldest events, one after the other, so that the log never has a hole. The last
+// one stays, for what it holds.
+func (l *Log) trim(ctx context.Context) error {
 	for n := len(l.events); n > 1; n-- {
 		oldest := &l.events[0]
 		if n <= api.MaxClusterEvents && time.Since(oldest.Time.Time) <= api.MaxClusterEventAge {
@@ -161,19 +172,4 @@ func (l *quorumEvents) trim(ctx context.Context) error {
 		l.events = l.events[1:]
 	}
 	return nil
-}
-
-// tell tells what is new in a view, unless the log could not be read. That it could not is logged, and holds nothing up: a later look
-// tells it.
-func (q *quorumManager) tell(ctx context.Context, unread error, view *quorum.View, plan quorum.Plan) {
-	err := unread
-	if err == nil {
-		err = q.events.tell(ctx, *view, plan, q.steps)
-	}
-	switch {
-	case err == nil:
-		q.steps = nil
-	case ctx.Err() == nil && !apierrors.IsAlreadyExists(err):
-		q.log.Warn("events of the quorum are written later", "error", err)
-	}
 }

@@ -1,4 +1,4 @@
-package control
+package members
 
 import (
 	"context"
@@ -18,8 +18,9 @@ import (
 	"github.com/holdfast-storage/holdfast/control/endpoints"
 )
 
-// servers is what the API knows of the servers: their Hosts, and the list of where they serve. It follows the changes, so that
-// looking again and again costs nothing. What it says may be some milliseconds old.
+// servers is what the API knows of the servers: their Hosts, and the list of where they serve. It
+// follows the changes, so that looking again and again costs nothing. What it says may be some
+// milliseconds old.
 type servers struct{ cache cache.Cache }
 
 // newServers returns servers that reads with the rights of config. No request is sent before run.

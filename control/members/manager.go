@@ -1,4 +1,7 @@
-package control
+// Package members manages the members of etcd: it decides with package driver/etcd which servers
+// hold one, carries that out while its own member leads, and writes what became of them to the
+// events of the control plane.
+package members
 
 import (
 	"context"
@@ -9,8 +12,10 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/control/endpoints"
@@ -33,21 +38,29 @@ const (
 	askedFor = 5 * time.Second
 )
 
-// quorumManager is the service manager of etcd. It runs beside each member and acts where the member leads etcd: a step of a
-// leader that is none any more comes to nothing, and no other election is needed.
-type quorumManager struct {
-	member   *etcd.Member
-	servers  *servers
-	client   kubernetes.Interface
-	settings quorum.Settings
-	events   *quorumEvents
-	log      *slog.Logger
-	kick     chan struct{}
-	// know is told where the API is served, again and again.
-	know func(servers []string)
-	// generation and restored are those of the View.
-	generation int64
-	restored   string
+// Config is what a manager works with.
+type Config struct {
+	Member *etcd.Member
+	// REST reaches the API with the rights of a server.
+	REST     *rest.Config
+	Settings quorum.Settings
+	// Know is called with the addresses at which the API is served, as IP:port, again and again.
+	Know func(servers []string)
+	// Generation and Restored are those of quorum.View.
+	Generation int64
+	Restored   string
+	Log        *slog.Logger
+}
+
+// Manager manages the members of etcd. It runs beside each member and acts where the member leads
+// etcd: a step of a server that leads etcd no more has no effect, so no other election is needed.
+// Its methods may run at the same time.
+type Manager struct {
+	Config
+	servers *servers
+	client  kubernetes.Interface
+	events  *Log
+	kick    chan struct{}
 
 	mu sync.Mutex
 	// asks are the standbys that have asked this server.
@@ -59,7 +72,8 @@ type quorumManager struct {
 	plan            quorum.Plan
 	view            quorum.View
 	seen            time.Time // when view was
-	// steps were tried, and may not be told yet; tidied are the servers when what is kept of them was looked through. Only run uses them.
+	// steps were tried, and may not be told yet; tidied are the servers when what is kept of them
+	// was looked through. Only Run uses them.
 	steps  []quorum.Step
 	tidied map[string]bool
 }
@@ -73,22 +87,32 @@ type ask struct {
 	why string
 }
 
-func newQuorumManager(
-	member *etcd.Member, servers *servers, events *quorumEvents, client kubernetes.Interface, settings quorum.Settings, log *slog.Logger,
-) *quorumManager {
-	q := &quorumManager{
-		member: member, servers: servers, events: events, client: client, settings: settings, log: log.With("part", "quorum"),
+// New returns a manager, which sends no request before Run.
+func New(c Config) (*Manager, error) {
+	events, err := NewLog(c.REST, api.SystemNamespace)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := newServers(c.REST)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(c.REST)
+	if err != nil {
+		return nil, err
+	}
+	c.Log = c.Log.With("part", "quorum")
+	q := &Manager{
+		Config: c, servers: servers, events: events, client: client,
 		kick: make(chan struct{}, 1), asks: map[string]ask{},
 	}
 	q.forget()
-	return q
+	return q, nil
 }
 
-// Name is the service that is managed.
-func (q *quorumManager) Name() string { return "etcd" }
-
-// forget drops what was observed: another member leads, and what this one saw is old when it leads again.
-func (q *quorumManager) forget() {
+// forget drops what was observed: another member leads, and what this one saw is old when it leads
+// again.
+func (q *Manager) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.answers, q.etcd = map[uint64]quorum.Word{}, map[uint64]quorum.Word{}
@@ -99,8 +123,9 @@ func (q *quorumManager) forget() {
 	q.events.forget()
 }
 
-// asked notes that a standby asks for a seat.
-func (q *quorumManager) asked(name, peerURL string, lost bool, why string) {
+// Asked notes that a standby asks for a seat; lost is set when its member has lost its data, and
+// why says how.
+func (q *Manager) Asked(name, peerURL string, lost bool, why string) {
 	q.mu.Lock()
 	_, known := q.asks[name]
 	q.asks[name] = ask{peerURL, time.Now(), lost, why}
@@ -113,13 +138,13 @@ func (q *quorumManager) asked(name, peerURL string, lost bool, why string) {
 	}
 }
 
-// run looks and acts until ctx ends.
-func (q *quorumManager) run(ctx context.Context) {
+// Run looks and acts until ctx ends.
+func (q *Manager) Run(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	following.Go(func() {
 		if err := q.servers.run(ctx); err != nil {
-			q.log.Error("the list of servers cannot be followed", "error", err)
+			q.Log.Error("the list of servers cannot be followed", "error", err)
 		}
 	})
 	leads := false
@@ -127,7 +152,7 @@ func (q *quorumManager) run(ctx context.Context) {
 		wait := lookEvery
 		look, cancel := context.WithTimeout(ctx, lookTimeout)
 		switch {
-		case q.member.Leads():
+		case q.Member.Leads():
 			leads = true
 			wait = q.refresh(look)
 		case leads:
@@ -135,7 +160,7 @@ func (q *quorumManager) run(ctx context.Context) {
 			q.forget()
 		}
 		if list, err := q.servers.published(look); err == nil {
-			q.know(endpoints.Addresses(list))
+			q.Know(endpoints.Addresses(list))
 		}
 		cancel()
 		timer := time.NewTimer(wait)
@@ -150,16 +175,16 @@ func (q *quorumManager) run(ctx context.Context) {
 }
 
 // refresh does one step towards what is wanted, and says when to look again.
-func (q *quorumManager) refresh(ctx context.Context) time.Duration {
-	unread := q.events.read(ctx)
+func (q *Manager) refresh(ctx context.Context) time.Duration {
+	unread := q.events.Read(ctx)
 	view, err := q.observe(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			q.log.Debug("the quorum could not be observed", "error", err)
+			q.Log.Debug("the quorum could not be observed", "error", err)
 		}
 		return lookEvery
 	}
-	plan := quorum.Make(*view, q.settings, time.Now())
+	plan := quorum.Make(*view, q.Settings, time.Now())
 	q.mu.Lock()
 	q.plan, q.view, q.seen = plan, *view, time.Now()
 	q.mu.Unlock()
@@ -176,8 +201,9 @@ func (q *quorumManager) refresh(ctx context.Context) time.Duration {
 	return lookEvery
 }
 
-// tidy takes servers whose Hosts are gone, and whose members are, off the list, and what they said of a rotation with them.
-func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
+// tidy takes servers whose Hosts are gone, and whose members are, off the list, and what they said
+// of a rotation with them.
+func (q *Manager) tidy(ctx context.Context, view *quorum.View) {
 	there := map[string]bool{}
 	for _, s := range view.Servers {
 		there[s.Name] = true
@@ -192,7 +218,7 @@ func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
 	}
 	for _, of := range []string{endpoints.ServersName, rotation.BeliefsName} {
 		if err := endpoints.Keep(ctx, q.client, of, func(name string) bool { return there[name] }); err != nil {
-			q.log.Debug("the list of servers is cleaned up later", "error", err)
+			q.Log.Debug("the list of servers is cleaned up later", "error", err)
 			return
 		}
 	}
@@ -200,43 +226,44 @@ func (q *quorumManager) tidy(ctx context.Context, view *quorum.View) {
 }
 
 // act carries a step out. What does not succeed is decided anew with the next look.
-func (q *quorumManager) act(ctx context.Context, step *quorum.Step) time.Duration {
+func (q *Manager) act(ctx context.Context, step *quorum.Step) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	q.steps = append(slices.DeleteFunc(q.steps, func(s quorum.Step) bool { return s.Verb == step.Verb && s.Server == step.Server }), *step)
+	same := func(s quorum.Step) bool { return s.Verb == step.Verb && s.Server == step.Server }
+	q.steps = append(slices.DeleteFunc(q.steps, same), *step)
 	err := q.do(ctx, step)
 	switch {
 	case errors.Is(err, etcd.ErrNotReady):
 		return learnEvery
 	case err != nil:
-		q.log.Warn("a change of the members of etcd did not succeed", "verb", step.Verb, "server", step.Server, "error", err)
+		q.Log.Warn("a change of the members of etcd did not succeed", "verb", step.Verb, "server", step.Server, "error", err)
 		return lookEvery
 	}
 	switch {
 	case step.Verb == quorum.Lead:
-		q.log.Info("this member hands its leadership over", "to", step.Server, "reason", step.Reason)
+		q.Log.Info("this member hands its leadership over", "to", step.Server, "reason", step.Reason)
 		return lookEvery
-	case step.Verb == quorum.Remove && step.Member == q.member.ID():
-		q.log.Info("this member hands its leadership over; the next leader removes it", "reason", step.Reason)
+	case step.Verb == quorum.Remove && step.Member == q.Member.ID():
+		q.Log.Info("this member hands its leadership over; the next leader removes it", "reason", step.Reason)
 		return lookEvery
 	}
-	q.log.InfoContext(ctx, "the members of etcd change", "verb", step.Verb, "server", step.Server, "reason", step.Reason)
+	q.Log.InfoContext(ctx, "the members of etcd change", "verb", step.Verb, "server", step.Server, "reason", step.Reason)
 	return learnEvery
 }
 
-func (q *quorumManager) do(ctx context.Context, step *quorum.Step) error {
+func (q *Manager) do(ctx context.Context, step *quorum.Step) error {
 	switch step.Verb {
 	case quorum.Add:
 		q.mu.Lock()
 		peerURL := q.asks[step.Server].peerURL
 		q.mu.Unlock()
-		return q.member.AddLearner(ctx, peerURL)
+		return q.Member.AddLearner(ctx, peerURL)
 	case quorum.Promote:
-		return q.member.Promote(ctx, step.Member)
+		return q.Member.Promote(ctx, step.Member)
 	case quorum.Lead:
-		return q.member.Lead(ctx, step.Member)
+		return q.Member.Lead(ctx, step.Member)
 	default:
-		if err := q.member.Remove(ctx, step.Member); err != nil || step.Member == q.member.ID() {
+		if err := q.Member.Remove(ctx, step.Member); err != nil || step.Member == q.Member.ID() {
 			return err
 		}
 		q.noteFailed(step)
@@ -244,8 +271,9 @@ func (q *quorumManager) do(ctx context.Context, step *quorum.Step) error {
 	}
 }
 
-// noteFailed notes that a server has no member any more, and whether it did not take the seat that it was given.
-func (q *quorumManager) noteFailed(step *quorum.Step) {
+// noteFailed notes that a server has no member any more, and whether it did not take the seat that
+// it was given.
+func (q *Manager) noteFailed(step *quorum.Step) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if a, ok := q.asks[step.Server]; ok {
@@ -260,18 +288,18 @@ func (q *quorumManager) noteFailed(step *quorum.Step) {
 }
 
 // observe looks at the members, the Hosts and the standbys.
-func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
+func (q *Manager) observe(ctx context.Context) (*quorum.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
 	hosts, err := q.servers.hosts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	members := q.member.Members()
+	members := q.Member.Members()
 	probed := q.probe(ctx, members)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now, view := time.Now(), &quorum.View{Generation: q.generation, Restored: q.restored}
+	now, view := time.Now(), &quorum.View{Generation: q.Generation, Restored: q.Restored}
 	seen := map[string]bool{}
 	for i := range hosts {
 		seen[hosts[i].Name] = true
@@ -286,7 +314,7 @@ func (q *quorumManager) observe(ctx context.Context) (*quorum.View, error) {
 			ID: m.ID, Name: name, Unnamed: name == m.PeerURL, Voter: m.Voter, Started: m.Name != "",
 			Answers: q.answers[m.ID], Etcd: q.etcd[m.ID],
 		})
-		if m.ID == q.member.ID() {
+		if m.ID == q.Member.ID() {
 			view.Leader = name
 		}
 		if !seen[name] {
@@ -304,7 +332,7 @@ func note[K comparable](words map[K]quorum.Word, of K, good bool, now time.Time)
 type probed struct{ answers, works bool }
 
 // probe looks at all members, this one among them, at once.
-func (q *quorumManager) probe(ctx context.Context, members []etcd.Info) []probed {
+func (q *Manager) probe(ctx context.Context, members []etcd.Info) []probed {
 	found := make([]probed, len(members))
 	var wg sync.WaitGroup
 	for i, m := range members {
@@ -314,16 +342,17 @@ func (q *quorumManager) probe(ctx context.Context, members []etcd.Info) []probed
 				look, cancel = context.WithTimeout(ctx, fillTimeout)
 			}
 			defer cancel()
-			works := q.member.Works(look, m.PeerURL)
-			found[i] = probed{answers: works || q.member.Answers(ctx, m.PeerURL), works: works}
+			works := q.Member.Works(look, m.PeerURL)
+			found[i] = probed{answers: works || q.Member.Answers(ctx, m.PeerURL), works: works}
 		})
 	}
 	wg.Wait()
 	return found
 }
 
-// nameOf is the name of a member's server; before it ran for the first time only its server knows it.
-func (q *quorumManager) nameOf(m etcd.Info) string {
+// nameOf is the name of a member's server; before it ran for the first time only its server knows
+// it.
+func (q *Manager) nameOf(m etcd.Info) string {
 	if m.Name != "" {
 		return m.Name
 	}
@@ -336,7 +365,7 @@ func (q *quorumManager) nameOf(m etcd.Info) string {
 }
 
 // server is what is known of a server that has a Host. q.mu is held.
-func (q *quorumManager) server(host *api.Host, now time.Time) quorum.Server {
+func (q *Manager) server(host *api.Host, now time.Time) quorum.Server {
 	a := q.asks[host.Name]
 	asks := !a.at.IsZero() && now.Sub(a.at) < askedFor
 	note(q.asking, host.Name, asks, now)
@@ -348,7 +377,7 @@ func (q *quorumManager) server(host *api.Host, now time.Time) quorum.Server {
 }
 
 // stranger is a server whose Host is gone. A member that has never run has none that is known yet.
-func (q *quorumManager) stranger(m etcd.Info, name string, now time.Time) quorum.Server {
+func (q *Manager) stranger(m etcd.Info, name string, now time.Time) quorum.Server {
 	s := quorum.Server{Name: name}
 	if m.Name == "" {
 		return s
@@ -359,4 +388,19 @@ func (q *quorumManager) stranger(m etcd.Info, name string, now time.Time) quorum
 	a := q.asks[name]
 	s.Removed, s.Lost = q.removed[name], a.lost && now.Sub(a.at) < askedFor
 	return s
+}
+
+// tell tells what is new in a view, unless the log could not be read. That it could not is logged,
+// and holds nothing up: a later look tells it.
+func (q *Manager) tell(ctx context.Context, unread error, view *quorum.View, plan quorum.Plan) {
+	err := unread
+	if err == nil {
+		err = q.events.Tell(ctx, *view, plan, q.steps)
+	}
+	switch {
+	case err == nil:
+		q.steps = nil
+	case ctx.Err() == nil && !apierrors.IsAlreadyExists(err):
+		q.Log.Warn("events of the quorum are written later", "error", err)
+	}
 }
