@@ -60,7 +60,7 @@ test: test-deps check-fast build kubectl bin/demo ## the core tier, what CI runs
 	hack/run-tests core
 
 .PHONY: test-full
-test-full: test-deps check-fast build kubectl bin/demo ## every test, with the race detector, all cases of all sweeps, chaos and virtual machines; at most 90 minutes (needs root)
+test-full: test-deps check-fast build kubectl bin/demo ## every test, with the race detector, all cases of all sweeps, chaos and virtual machines; hours, at most 90 minutes a part (needs root)
 	hack/run-tests full
 
 .PHONY: test-unit
@@ -70,6 +70,10 @@ test-unit: ## the unit tests of the core tier: engine on a simulated world, API 
 .PHONY: test-e2e
 test-e2e: build kubectl bin/demo ## the core tier's tests of real systems on hosts made of namespaces (TIER=full for all; needs root)
 	hack/run-tests $(or $(TIER),core) e2e
+
+.PHONY: test-rare
+test-rare: build kubectl bin/demo ## the full tier's rare and long tests of real systems, which the core tier leaves out (needs root)
+	hack/run-tests full rare
 
 .PHONY: test-kube
 test-kube: test-deps build ## the core tier's tests in a real Kubernetes (TIER=full for all; needs root)

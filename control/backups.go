@@ -51,7 +51,8 @@ func LastBackup(dataDir string) (time.Time, error) {
 	return backup.TimeOf(paths[len(paths)-1]), nil
 }
 
-// backups takes, copies and keeps the backups of one server. Its methods may run at the same time.
+// backups takes, copies and keeps the backups of one server. take and open may run at the same
+// time; one copy runs at a time.
 type backups struct {
 	dir      dataDir
 	settings *settings

@@ -21,8 +21,8 @@ import (
 )
 
 // seat is what a server runs while it takes and holds a member of etcd: the member, the API, and
-// what works beside them. The goroutine that serves makes it and stops it, once; current and
-// quorumStatus may be called by others.
+// what works beside them. Start or the goroutine that serves makes it, and leave stops it, once.
+// current and quorumStatus may be called at any time.
 type seat struct {
 	server *Server
 	ctx    context.Context //nolint:containedctx // it is what a seat is: the time for which it is held

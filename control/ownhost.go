@@ -20,8 +20,8 @@ import (
 
 // ownHost is the host that a server is, too: its identity, by which its agent works, and its list
 // of the servers, by which the server finds the others. A server has one identity as a host while
-// it runs, with a seat or without. The methods of ownHost that say so may run at any time; the
-// others are called by the goroutine that serves alone.
+// it runs, with a seat or without. The methods of ownHost that say so may run at any time; Start,
+// the goroutine that serves, and Stop call the others, one after another.
 type ownHost struct {
 	dir      dataDir
 	settings *settings
@@ -75,7 +75,8 @@ func (h *ownHost) key() string {
 	return pki.Fingerprint(list.Certificate().Cert)
 }
 
-// know keeps where the other servers are, for a start without them.
+// know keeps where the other servers are, for a start without them. It may be called at any time
+// once there is an identity.
 func (h *ownHost) know(servers []string) {
 	host := h.list()
 	if err := host.Set(servers); err != nil {

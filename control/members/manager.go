@@ -54,7 +54,7 @@ type Config struct {
 
 // Manager manages the members of etcd. It runs beside each member and acts where the member leads
 // etcd: a step of a server that leads etcd no more has no effect, so no other election is needed.
-// Its methods may run at the same time.
+// Run is called once; the other methods may be called at any time.
 type Manager struct {
 	Config
 	servers *servers

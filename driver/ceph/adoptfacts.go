@@ -122,7 +122,8 @@ func (x *adoptAsker) status() error {
 	}
 	for _, service := range slices.Sorted(maps.Keys(s.ServiceMap.Services)) {
 		for _, id := range slices.Sorted(maps.Keys(s.ServiceMap.Services[service].Daemons)) {
-			if id != "summary" {
+			// For a moment after its start the mgr can list an OSD as a service, too.
+			if id != "summary" && !slices.Contains([]string{"mon", "mgr", "osd", "mds"}, service) {
 				x.facts.Others = append(x.facts.Others, service+"."+id)
 			}
 		}

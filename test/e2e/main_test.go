@@ -1,4 +1,5 @@
-// Package e2e tests Holdfast as a person would use it, with real Ceph and GlusterFS on hosts made of namespaces. It needs root.
+// Package e2e tests Holdfast as a person would use it, with real Ceph and GlusterFS on hosts made
+// of namespaces. It needs root.
 package e2e
 
 import (
@@ -24,7 +25,7 @@ var binary, kubectl string
 //   - nodeGone: two commands take less.
 //   - replicaLost: an agent whose network was cut is heard again sooner (leaderCutOff).
 //   - daemonFresh: a mon or an OSD starts sooner.
-//   - mgrHangs: a mgr loads its modules sooner.
+//   - mgrHangs: a mgr loads its modules sooner. A minute was too short on a machine with much to do.
 //   - brickHeal: only has GlusterFS heal sooner.
 //
 // agentSilent stays: agents are heard every 5 s, and two beats that come late are no silence. So does
@@ -32,11 +33,12 @@ var binary, kubectl string
 // Whoever sets the variable has other waits; where it is empty, those of production.
 var used = waits.Waits{
 	HostDead: time.Minute, NodeGone: 10 * time.Second, ReplicaLost: 30 * time.Second, DaemonFresh: 30 * time.Second,
-	MgrHangs:  time.Minute,
+	MgrHangs:  90 * time.Second,
 	BrickHeal: 20 * time.Second,
 }
 
-// setWaits puts the waits into the environment of this program, which all that it starts on hosts has.
+// setWaits puts the waits into the environment of this program, which all that it starts on hosts
+// has.
 func setWaits() (err error) {
 	text, set := os.LookupEnv(waits.Variable)
 	if !set {

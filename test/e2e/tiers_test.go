@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,8 @@ import (
 	"github.com/holdfast-storage/holdfast/test/turn"
 )
 
-// The tiers that a test can be in: core runs in 'make test' and in 'make test-full', full in the latter alone.
+// The tiers that a test can be in: core runs in 'make test' and in 'make test-full', full in the
+// latter alone.
 type tierName int
 
 const (
@@ -22,8 +24,8 @@ const (
 	full
 )
 
-// tests are all tests of this package, each with its tier, and about how many seconds it takes alone. The
-// longest begins first.
+// tests are all tests of this package, each with its tier, and about how many seconds it takes
+// alone. The longest begins first.
 var tests = map[string]struct {
 	tier    tierName
 	seconds int
@@ -107,13 +109,18 @@ var tests = map[string]struct {
 	"TestTutorial":            {full, 120},
 }
 
-// memory is what a test takes at most, in bytes: four hosts with real Ceph, or a virtual machine beside three.
+// alone are the tests that emulate a machine, whose processor takes all that one of this machine's
+// gives.
+var alone = []string{"TestAdoptLVM", "TestEncryptedOSD", "TestEncryption", "TestKernelClient"}
+
+// memory is what a test takes at most, in bytes: four hosts with real Ceph, or a virtual machine
+// beside three.
 const memory = 3 << 30
 
 var queue turn.Queue
 
-// begin stands at the head of each test: it skips one that is not in the tier that runs, and waits until the
-// machine has room.
+// begin stands at the head of each test: it skips one that is not in the tier that runs, and waits
+// until the machine has room.
 func begin(t *testing.T) {
 	t.Helper()
 	test, ok := tests[t.Name()]
@@ -124,7 +131,9 @@ func begin(t *testing.T) {
 		tier.Full(t)
 	}
 	t.Parallel()
-	queue.Begin(t, turn.Need{Memory: memory, Length: time.Duration(test.seconds) * time.Second})
+	queue.Begin(t, turn.Need{
+		Memory: memory, Length: time.Duration(test.seconds) * time.Second, Alone: slices.Contains(alone, t.Name()),
+	})
 }
 
 // TestTiers checks that the list has each test of this package, and that each begins with its tier.
@@ -157,6 +166,11 @@ func TestTiers(t *testing.T) {
 				t.Errorf("%s does not call begin(t) first", f.Name.Name)
 			}
 			delete(left, f.Name.Name)
+		}
+	}
+	for _, name := range alone {
+		if _, ok := tests[name]; !ok {
+			t.Errorf("alone has %s, which is no test", name)
 		}
 	}
 	for name := range pages.Typed {

@@ -1,6 +1,6 @@
-// Package turn lets tests of real systems run side by side. Such a test mostly waits, so several of them share
-// the machine; how many depends on the processor time and the memory that are free at the moment, not on a
-// fixed number.
+// Package turn lets tests of real systems run side by side. Such a test mostly waits, so several of
+// them share the machine; how many depends on the processor time and the memory that are free at
+// the moment, not on a fixed number.
 //
 //	var queue turn.Queue
 //
@@ -21,8 +21,8 @@ import (
 const (
 	// pollEvery is how often a waiting test looks whether it may begin.
 	pollEvery = 250 * time.Millisecond
-	// settleTime is how long a test has the machine for its start before another one begins: its load does not
-	// show before.
+	// settleTime is how long a test has the machine for its start before another one begins: its
+	// load does not show before.
 	settleTime = 8 * time.Second
 	// growTime is how long a test takes at most to use the memory that it needs.
 	growTime = time.Minute
@@ -36,9 +36,13 @@ const (
 type Need struct {
 	// Memory is in bytes.
 	Memory int64
-	// Length is about how long the test takes alone. The longest test begins first, so that none is left alone
-	// at the end.
+	// Length is about how long the test takes alone. The longest test begins first, so that none is
+	// left alone at the end.
 	Length time.Duration
+	// Alone is set for a test that computes all the time, as one with an emulated machine does:
+	// beside others both would wait too long for what they wait for. Such tests begin when all
+	// others have ended.
+	Alone bool
 }
 
 // Machine says how much of the machine is free.
@@ -49,8 +53,8 @@ type Machine interface {
 	Available() int64
 }
 
-// Queue orders the tests that wait for room. The zero value looks at this machine. Its methods are safe for
-// concurrent use.
+// Queue orders the tests that wait for room. The zero value looks at this machine. Its methods are
+// safe for concurrent use.
 type Queue struct {
 	// Machine is looked at; nil means the one that this program runs on.
 	Machine Machine
@@ -65,8 +69,8 @@ type entry struct {
 	began time.Time
 }
 
-// Begin waits until there is room for the test, which has called t.Parallel, and gives the room back at its end. The first
-// test never waits.
+// Begin waits until there is room for the test, which has called t.Parallel, and gives the room
+// back at its end. The first test never waits.
 func (q *Queue) Begin(t testing.TB, need Need) {
 	t.Helper()
 	start := time.Now()
@@ -80,14 +84,24 @@ func (q *Queue) Begin(t testing.TB, need Need) {
 	}
 }
 
-// join puts a test in its place: the longest first.
+// join puts a test in its place: the longest first, and after all others those that run alone.
 func (q *Queue) join(need Need) *entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := &entry{Need: need}
 	q.waiting = append(q.waiting, e)
-	slices.SortStableFunc(q.waiting, func(a, b *entry) int { return cmp.Compare(b.Length, a.Length) })
+	slices.SortStableFunc(q.waiting, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(lone(a), lone(b)), cmp.Compare(b.Length, a.Length))
+	})
 	return e
+}
+
+// lone is 1 for a test that runs alone, and 0 for one that does not.
+func lone(e *entry) int {
+	if e.Alone {
+		return 1
+	}
+	return 0
 }
 
 // admit lets the test begin if it is the next one and there is room.
@@ -106,14 +120,18 @@ func (q *Queue) admit(e *entry) bool {
 	return true
 }
 
-// room says whether the machine has what the test needs, beside what tests that only just began still take.
+// room says whether the machine has what the test needs, beside what tests that only just began
+// still take.
 func (q *Queue) room(e *entry, idle float64, now time.Time) bool {
 	if len(q.running) == 0 {
 		return true
 	}
+	if e.Alone {
+		return false
+	}
 	promised := e.Memory + spareMemory
 	for _, r := range q.running {
-		if now.Sub(r.began) < settleTime {
+		if r.Alone || now.Sub(r.began) < settleTime {
 			return false
 		}
 		if now.Sub(r.began) < growTime {

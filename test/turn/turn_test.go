@@ -32,6 +32,8 @@ func TestBegin(t *testing.T) {
 		{"busy", fake{0.1, 10 * gib}, Need{}, Need{}, time.Hour, false},
 		{"no memory", fake{0.5, 4 * gib}, Need{}, Need{Memory: 3 * gib}, time.Hour, false},
 		{"memory is promised", fake{0.5, 7 * gib}, Need{Memory: 3 * gib}, Need{Memory: 3 * gib}, 10 * time.Second, false},
+		{"it runs alone", fake{1, 10 * gib}, Need{}, Need{Alone: true}, time.Hour, false},
+		{"one runs alone", fake{1, 10 * gib}, Need{Alone: true}, Need{}, time.Hour, false},
 		{"memory is taken", fake{0.5, 7 * gib}, Need{Memory: 3 * gib}, Need{Memory: 3 * gib}, time.Hour, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -55,7 +57,7 @@ func TestBegin_order(t *testing.T) {
 		q := &Queue{Machine: &fake{}} // busy: one at a time
 		first := q.join(Need{})
 		q.admit(first)
-		for _, need := range []Need{{Length: 1}, {Length: 3}, {Length: 2}} {
+		for _, need := range []Need{{Length: 1}, {Length: 9, Alone: true}, {Length: 3}, {Length: 2}} {
 			q.join(need)
 		}
 		var order []time.Duration
@@ -68,7 +70,7 @@ func TestBegin_order(t *testing.T) {
 			order = append(order, e.Length)
 			q.leave(e)
 		}
-		if want := []time.Duration{3, 2, 1}; !slices.Equal(order, want) {
+		if want := []time.Duration{3, 2, 1, 9}; !slices.Equal(order, want) {
 			t.Errorf("the order is %v, want %v", order, want)
 		}
 	})

@@ -141,16 +141,20 @@ func (b *bed) checkNothingLeft() {
 	}
 }
 
-// nothingOn fails if there is anything of a volume on a host.
+// nothingOn waits until nothing of a volume is on a host: glusterd unmounts by itself what it
+// mounts to count what a volume with a limit holds.
 func (b *bed) nothingOn(h *hosts.Host) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	out, err := h.Try(ctx, "sh", "-c", `find /var/lib/holdfast/csi -mindepth 1 -not -name processes 2>/dev/null
-		pgrep -af '[g]lusterfs --no-daemon'; grep fuse.glusterfs /proc/self/mounts; true`)
-	if err != nil || out != "" {
-		b.t.Errorf("%s: left: %s %v", h.Name, out, err)
-	}
+	home.Await(b.t, "nothing of a volume to be left on "+h.Name, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		out, err := h.Try(ctx, "sh", "-c", `find /var/lib/holdfast/csi -mindepth 1 -not -name processes 2>/dev/null
+			pgrep -af '[g]lusterfs --no-daemon'; grep fuse.glusterfs /proc/self/mounts; true`)
+		if err == nil && out != "" {
+			err = errors.New("left: " + out)
+		}
+		return err
+	})
 }
 
 // declared is the Volume of a name.
