@@ -30,23 +30,7 @@ func glusterBed(t *testing.T, count int) *bed {
 		b.StartAgent(t, n, b.Token(t, "agent"))
 	}
 	b.AwaitHosts(t, count)
-	b.await("the disks of all hosts", func() error { return b.disksReported(count) })
 	return b
-}
-
-// disksReported checks that the agents of so many hosts have reported disks. An agent connects
-// before it has looked at them all, and a pool that is declared then is refused.
-func (b *bed) disksReported(hosts int) error {
-	reported := 0
-	for _, host := range list[api.Host](b, "hosts") {
-		if len(host.Status.Devices) > 0 {
-			reported++
-		}
-	}
-	if reported < hosts {
-		return fmt.Errorf("%d of %d hosts have reported their disks", reported, hosts)
-	}
-	return nil
 }
 
 // glusterPool declares a cluster, in whose pool the test waits for work and not for clocks.

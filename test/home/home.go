@@ -1,5 +1,5 @@
-// Package home runs Holdfast on the hosts of a lab, as a person would: the real program, on each host a server. It serves
-// the end-to-end tests, the demo and the benchmark.
+// Package home runs Holdfast on the hosts of a lab, as a person would: the real program, on each
+// host a server. It serves the end-to-end tests, the demo and the benchmark.
 package home
 
 import (
@@ -19,8 +19,8 @@ import (
 // Limit bounds each step. It is generous: the machine may be busy with other things.
 const Limit = 2 * time.Minute
 
-// commandLimit bounds a command: one with --wait ends when what it waits for has, such as a silent host to count as dead, which takes
-// two minutes where nothing else is set.
+// commandLimit bounds a command: one with --wait ends when what it waits for has, such as a silent
+// host to count as dead, which takes two minutes where nothing else is set.
 const commandLimit = 4 * time.Minute
 
 // Home is Holdfast on the hosts of a lab.
@@ -34,14 +34,15 @@ type Home struct {
 	args []string
 }
 
-// Start starts a server on each host of the lab, the first with --init, the others with tokens of the first, and waits until
-// all hosts are connected.
+// Start starts a server on each host of the lab, the first with --init, the others with tokens of
+// the first, and waits until all hosts are connected.
 func Start(t hosts.T, lab *hosts.Lab, binary string) *Home {
 	t.Helper()
 	return StartServers(t, lab, binary, len(lab.Hosts()))
 }
 
-// StartServers is Start for the first hosts of the lab alone. args are given to each start of a server.
+// StartServers is Start for the first hosts of the lab alone. args are given to each start of a
+// server.
 func StartServers(t hosts.T, lab *hosts.Lab, binary string, count int, args ...string) *Home {
 	t.Helper()
 	h := &Home{Lab: lab, Binary: binary, servers: make([]*hosts.Process, len(lab.Hosts())), args: args}
@@ -81,7 +82,8 @@ func (h *Home) Quorum(number int) (q Quorum, err error) {
 	return q, err
 }
 
-// members checks that so many members of etcd vote: the control plane survives that one of three is lost.
+// members checks that so many members of etcd vote: the control plane survives that one of three is
+// lost.
 func (h *Home) members(want int) error {
 	q, err := h.Quorum(1)
 	if err != nil {
@@ -156,7 +158,8 @@ func (h *Home) Apply(t hosts.T, manifest string, args ...string) {
 	}
 }
 
-// PlanNamed applies a manifest that puts data at risk, which is refused, and returns the plan that has to be named.
+// PlanNamed applies a manifest that puts data at risk, which is refused, and returns the plan that
+// has to be named.
 func (h *Home) PlanNamed(t hosts.T, manifest string) string {
 	t.Helper()
 	out, err := h.send(manifest, "apply", "-f", "-", "--wait")
@@ -185,7 +188,8 @@ func (h *Home) send(manifest string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// Wipe deletes what a manifest declares with all data, as a person has to: what destroys data is refused until its plan is named.
+// Wipe deletes what a manifest declares with all data, as a person has to: what destroys data is
+// refused until its plan is named.
 func (h *Home) Wipe(t hosts.T, manifest string) {
 	t.Helper()
 	out, err := h.send(manifest, "delete", "-f", "-")
@@ -222,17 +226,19 @@ func (h *Home) AwaitHosts(t hosts.T, count int) {
 		}
 		connected, err := h.connected()
 		if err == nil && connected != count {
-			err = fmt.Errorf("%d are connected", connected)
+			err = fmt.Errorf("%d are connected and have reported what they have", connected)
 		}
 		return err
 	})
 }
 
+// connected counts the hosts whose agents are connected and have reported what the hosts have, such
+// as disks: what is declared before counts without the others.
 func (h *Home) connected() (int, error) {
 	list, err := h.hosts()
 	count := 0
 	for _, host := range list {
-		if meta.IsStatusConditionTrue(host.Status.Conditions, api.HostAgentConnected) {
+		if meta.IsStatusConditionTrue(host.Status.Conditions, api.HostAgentConnected) && len(host.Status.Packages) > 0 {
 			count++
 		}
 	}
@@ -274,8 +280,8 @@ func Await(t hosts.T, what string, check func() error) {
 	AwaitFor(t, Limit, what, check)
 }
 
-// AwaitFor is Await of what may take longer. Between two checks it pauses for at least twice as long as a check takes, so that
-// looking does not hold up what is looked for.
+// AwaitFor is Await of what may take longer. Between two checks it pauses for at least twice as
+// long as a check takes, so that looking does not hold up what is looked for.
 func AwaitFor(t hosts.T, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	end := time.Now().Add(limit)
