@@ -136,12 +136,13 @@ func glusterOptionNames(b *bed) {
 		}
 		return ""
 	}
+	// Sharding is never taken out again: files in parts could not be read.
 	for _, tt := range []struct{ options, timeout, shard string }{
 		{`group: virt`, "20", "on"},
 		{`group: virt, ping-timeout: "9", "cluster.server-quorum-type": none`, "9", "on"},
-		{`ping-timeout: "8"`, "8", ""},
-		{`group: samba`, "10", ""},
-		{`"cluster.heal-timeout": "5"`, "10", ""},
+		{`ping-timeout: "8"`, "8", "on"},
+		{`group: samba`, "10", "on"},
+		{`"cluster.heal-timeout": "5"`, "10", "on"},
 	} {
 		glusterApply(b, 0, glusterOptions(tt.options))
 		b.awaitPool("the options "+tt.options, func() error {
