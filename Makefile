@@ -72,8 +72,8 @@ test-e2e: build kubectl bin/demo ## the core tier's tests of real systems on hos
 	hack/run-tests $(or $(TIER),core) e2e
 
 .PHONY: test-rare
-test-rare: build kubectl bin/demo ## the full tier's rare and long tests of real systems, which the core tier leaves out (needs root)
-	hack/run-tests full rare
+test-rare: build kubectl bin/demo ## the full tier's rare and long tests of real systems, which the core tier leaves out (HALF=1 or 2: a half of them; needs root)
+	hack/run-tests full rare$(HALF)
 
 .PHONY: test-kube
 test-kube: test-deps build ## the core tier's tests in a real Kubernetes (TIER=full for all; needs root)
