@@ -68,7 +68,7 @@ test-unit: ## the unit tests of the core tier: engine on a simulated world, API 
 	hack/run-tests $(or $(TIER),core) unit
 
 .PHONY: test-e2e
-test-e2e: build kubectl bin/demo ## the core tier's tests of real systems on hosts made of namespaces (TIER=full for all; needs root)
+test-e2e: build kubectl bin/demo ## the core tier's tests of real systems on hosts made of namespaces (TIER=full: with the race detector, see test-rare for the others; needs root)
 	hack/run-tests $(or $(TIER),core) e2e
 
 .PHONY: test-rare

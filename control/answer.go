@@ -58,7 +58,7 @@ func (h *seatHandler) answer(ctx context.Context, q *question) (*reply, error) {
 		return nil, err
 	}
 	if q.Standby && q.Endpoint != "" && !slices.Contains(servers, q.Endpoint) {
-		// Hosts shall find it if it is the one that the control plane is restored on.
+		// If the control plane is restored on it, hosts must find it.
 		if err := endpoints.Publish(ctx, h.client, q.Name, q.Endpoint); err != nil {
 			return nil, err
 		}

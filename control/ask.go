@@ -44,8 +44,8 @@ type question struct {
 	Generation int64 `json:"generation"`
 	// Endpoint is where the API is served when the server holds a seat, as IP:port.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Full is set by a standby that has no room for a member of etcd. It is told everything, and
-	// given no seat.
+	// Full is set by a standby that has no room for a member of etcd. The answer tells it
+	// everything, and offers no seat.
 	Full bool `json:"full,omitempty"`
 	// HostKey is the key of a standby's host; see access.HostKey. Older versions do not say it.
 	HostKey string `json:"hostKey,omitempty"`
@@ -76,7 +76,9 @@ type reply struct {
 
 // askAll asks servers at once, as IP:port, and returns the replies of those that know.
 func (s *Server) askAll(ctx context.Context, servers []string, standby bool) []reply {
-	replies, errs := askEach(ctx, servers, func(ctx context.Context, server string) (*reply, error) { return s.ask(ctx, server, standby) })
+	replies, errs := askEach(ctx, servers, func(ctx context.Context, server string) (*reply, error) {
+		return s.ask(ctx, server, standby)
+	})
 	for server, err := range errs {
 		s.log.Debug("another server could not list the members of etcd", "server", server, "error", err)
 	}
@@ -159,45 +161,48 @@ func readAnswer(response *http.Response, most int64, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// standby is a server that asks for a seat. It logs each thing that it sees now and then.
+// standby is a server that asks for a seat. Of what lasts it writes to the log again only after a
+// while.
 type standby struct {
 	*Server
+	// heard is when another server replied, or the log said that none does; full is when the log
+	// said that this server has no room for a member of etcd.
 	heard, full time.Time
 	// gone is set when the others said that the server was removed.
 	gone bool
 }
 
 // askForSeat asks until the server is given a seat, and returns it; nil when the server is stopped.
-func (l *standby) askForSeat() *reply {
-	l.log.Info("this server is a standby: it takes over when a member of etcd is needed")
-	l.heard = time.Now()
-	for l.running.Err() == nil {
-		l.room()
-		replies := l.askAll(l.running, l.host.others(), true)
-		l.replies(replies)
-		if offer := l.follow(replies); offer != nil {
+func (s *standby) askForSeat() *reply {
+	s.log.Info("this server is a standby: it takes over when a member of etcd is needed")
+	s.heard = time.Now()
+	for s.running.Err() == nil {
+		s.room()
+		replies := s.askAll(s.running, s.host.others(), true)
+		s.replies(replies)
+		if offer := s.follow(replies); offer != nil {
 			return offer
 		}
-		_ = pause(l.running, askEvery)
+		_ = pause(s.running, askEvery)
 	}
 	return nil
 }
 
 // follow does what the replies say, and returns the one that offers a seat, or nil.
-func (l *standby) follow(replies []reply) *reply {
+func (s *standby) follow(replies []reply) *reply {
 	for _, r := range replies {
-		if r.Generation < l.settings.Generation {
+		if r.Generation < s.settings.Generation {
 			continue
 		}
 		if r.Removed {
-			l.removed()
+			s.removed()
 			continue
 		}
-		l.host.know(r.Servers)
-		l.following.asStandby(r.Rotation)
+		s.host.know(r.Servers)
+		s.following.asStandby(r.Rotation)
 		if r.Existing != "" {
-			if l.settings.Generation != r.Generation {
-				l.settings.Generation, l.settings.Restored = r.Generation, ""
+			if s.settings.Generation != r.Generation {
+				s.settings.Generation, s.settings.Restored = r.Generation, ""
 			}
 			return &r
 		}
@@ -206,47 +211,47 @@ func (l *standby) follow(replies []reply) *reply {
 }
 
 // room tells that the standby has none.
-func (l *standby) room() {
-	if full := seatroom.Check(string(l.dir)); full != nil && time.Since(l.full) > tellFull {
-		l.full = time.Now()
-		l.log.Warn("this server cannot hold a member of etcd", "error", full)
+func (s *standby) room() {
+	if full := seatroom.Check(string(s.dir)); full != nil && time.Since(s.full) > tellFull {
+		s.full = time.Now()
+		s.log.Warn("this server cannot hold a member of etcd", "error", full)
 	}
 }
 
 // replies tells that none came. To a server that was removed nobody may answer ever again, as after
 // a rotation of the authority.
-func (l *standby) replies(replies []reply) {
+func (s *standby) replies(replies []reply) {
 	switch {
 	case len(replies) > 0:
-		l.heard = time.Now()
-		l.adminOver(replies)
-	case time.Since(l.heard) > tellSilence && !l.gone:
-		l.heard = time.Now()
-		l.log.Warn("no server can say who holds the state of the control plane. Start the others: more than half of the members of etcd "+
+		s.heard = time.Now()
+		s.adminOver(replies)
+	case time.Since(s.heard) > tellSilence && !s.gone:
+		s.heard = time.Now()
+		s.log.Warn("no server can say who holds the state of the control plane. Start the others: more than half of the members of etcd "+
 			"must run. If those are lost for good, run 'holdfast restore --from-data' on one that has its data, or 'holdfast restore FILE'",
-			"asked", l.host.others())
+			"asked", s.host.others())
 	}
 }
 
 // removed tells once that the others have no Host of this server.
-func (l *standby) removed() {
-	if !l.gone {
-		l.gone = true
-		l.log.Warn("this server was removed: the others have no Host of it, or one of another machine, or were restored from a backup that is older than it. " +
+func (s *standby) removed() {
+	if !s.gone {
+		s.gone = true
+		s.log.Warn("this server was removed: the others have no Host of it, or one of another machine, or were restored from a backup that is older than it. " +
 			"It gets no membership of etcd, no backup and no new authority. Stop it ('systemctl stop holdfast'), or join it again: start it with " +
 			"'holdfast server --join TOKEN', with a token from 'holdfast token create --role server' on one of the others")
 	}
 }
 
 // adminOver has the administrator's kubeconfig name a server that answers.
-func (l *standby) adminOver(replies []reply) {
-	if l.identity.namesAdmin(func(endpoint string) bool {
+func (s *standby) adminOver(replies []reply) {
+	if s.identity.namesAdmin(func(endpoint string) bool {
 		return slices.ContainsFunc(replies, func(r reply) bool { return r.from == endpoint })
 	}) {
 		return
 	}
-	if err := l.identity.writeAdmin(replies[0].from, time.Now()); err != nil {
-		l.log.Warn("the administrator's kubeconfig could not be written", "error", err)
+	if err := s.identity.writeAdmin(replies[0].from, time.Now()); err != nil {
+		s.log.Warn("the administrator's kubeconfig could not be written", "error", err)
 	}
 }
 

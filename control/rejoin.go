@@ -83,7 +83,8 @@ func (s *startup) stays(ctx context.Context, text string) (why string, err error
 // say so, and not when none can say anything.
 func (s *startup) memberStill(ctx context.Context, host *endpoints.Servers) (why string, sure bool) {
 	others := othersIn(host, s.settings.endpoint())
-	replies := slices.DeleteFunc(s.askAll(ctx, others, false), func(r reply) bool { return r.Generation < s.settings.Generation })
+	earlier := func(r reply) bool { return r.Generation < s.settings.Generation }
+	replies := slices.DeleteFunc(s.askAll(ctx, others, false), earlier)
 	switch {
 	case len(replies) == 0:
 		return fmt.Sprintf("no other server can confirm that this one was removed, because none answers, or they have no quorum: start it with the token again "+
