@@ -1,7 +1,8 @@
 package gluster
 
 import (
-	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,15 +14,21 @@ var class = map[string]string{"backend": "glusterfs", "cluster": "gluster", "nam
 func TestSanity(t *testing.T) {
 	b := newBed(t)
 	b.write("parameters", class)
-	wd, err := os.Getwd()
+	// It is built here: a host of the lab cannot connect to the proxy of Go modules, and has a /tmp
+	// of its own.
+	program, err := filepath.Abs("../../../.cache/csi-sanity")
 	b.must(err)
-	cmd := b.Lab.Host(1).Command(t.Context(), "go", "tool", "-modfile=../../../tools/go.mod", "csi-sanity",
+	build := exec.CommandContext(t.Context(), "go", "build", "-modfile=../../../tools/go.mod", "-o", program,
+		"github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("while building csi-sanity: %v\n%s", err, out)
+	}
+	cmd := b.Lab.Host(1).Command(t.Context(), program,
 		"--csi.controllerendpoint", b.path("controller"), "--csi.endpoint", b.path("h1.sock"),
 		"--csi.testvolumeparameters", b.path("parameters"),
 		"--csi.mountdir", "/var/lib/mount", "--csi.stagingdir", "/var/lib/staging",
 		"--csi.testvolumesize", "419430400", "--csi.testvolumeexpandsize", "838860800",
 		"--ginkgo.no-color")
-	cmd.Dir = wd
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
