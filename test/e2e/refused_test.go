@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -38,7 +39,13 @@ func (b *bed) refusals(t *testing.T) {
 	for _, command := range []string{"mkfs.ext4 -q " + mounted, "mkfs.ext4 -q " + used + " && sync", "mkdir -p /mnt/x && mount " + mounted + " /mnt/x"} {
 		h.Run(t, t.Context(), "bash", "-c", command)
 	}
-	b.await("the inventory to see the mount and the data", b.available(1))
+	b.await("the inventory to see the mount and the data", func() error {
+		out, err := b.Holdfast("get", "hosts", h.Name, "-o", "yaml")
+		if err == nil && !strings.Contains(out, "mounted at /mnt/x") {
+			err = fmt.Errorf("nothing is mounted:\n%s", out)
+		}
+		return cmp.Or(err, b.available(1)())
+	})
 	good := home.SpecFor(b.Lab, 1, 1, 1)
 	with := func(devices ...string) string {
 		s := good

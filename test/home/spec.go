@@ -23,6 +23,7 @@ var Quick = map[string]string{
 	"mon_tick_interval":         "1",
 	"mgr_tick_period":           "1",
 	"mgr_stats_period":          "1",
+	"mon_stat_smooth_intervals": "12", // ticks: rates are means of 12 seconds, as with Ceph's defaults
 	"osd_mclock_skip_benchmark": "true",
 	"osd_recovery_sleep":        "0",
 	"osd_recovery_sleep_hdd":    "0",
