@@ -220,7 +220,8 @@ type HostFacts struct {
 }
 
 // FactText is a text that a machine has of itself.
-// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]{0,256}$`
+// +kubebuilder:validation:MaxLength=256
+// +kubebuilder:validation:Pattern=`^[^\p{C}\p{Zl}\p{Zp}]*$`
 type FactText string
 
 // HostInterface is a network interface. Speed is in Mbit/s; Up says whether it can carry traffic.

@@ -78,8 +78,7 @@ type StorageNodeSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	Replace []string `json:"replace,omitempty"`
-	// Directories are directories of the host to store data in, beside the devices or in their place, by their whole
-	// paths.
+	// Directories are absolute paths of the host to store data in, beside the devices or in their place.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
