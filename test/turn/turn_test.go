@@ -27,11 +27,11 @@ func TestBegin(t *testing.T) {
 		after   time.Duration // since the running one began
 		begins  bool
 	}{
-		{"room", fake{0.5, 10 * gib}, Need{Memory: 3 * gib}, Need{Memory: 3 * gib}, 10 * time.Second, true},
+		{"room", fake{0.5, 10 * gib}, Need{Memory: 3 * gib}, Need{Memory: 3 * gib}, 20 * time.Second, true},
 		{"the first has only just begun", fake{0.5, 10 * gib}, Need{}, Need{}, time.Second, false},
 		{"busy", fake{0.1, 10 * gib}, Need{}, Need{}, time.Hour, false},
 		{"no memory", fake{0.5, 4 * gib}, Need{}, Need{Memory: 3 * gib}, time.Hour, false},
-		{"memory is promised", fake{0.5, 7 * gib}, Need{Memory: 3 * gib}, Need{Memory: 3 * gib}, 10 * time.Second, false},
+		{"memory is promised", fake{0.5, 7 * gib}, Need{Memory: 3 * gib}, Need{Memory: 3 * gib}, 20 * time.Second, false},
 		{"it runs alone", fake{1, 10 * gib}, Need{}, Need{Alone: true}, time.Hour, false},
 		{"one runs alone", fake{1, 10 * gib}, Need{Alone: true}, Need{}, time.Hour, false},
 		{"memory is taken", fake{0.5, 7 * gib}, Need{Memory: 3 * gib}, Need{Memory: 3 * gib}, time.Hour, true},
