@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-storage/holdfast/test/hosts"
 )
 
 // inside marks the process that has mounts of its own.
@@ -20,7 +22,22 @@ func TestMain(m *testing.M) {
 	if os.Getenv(inside) == "" && os.Geteuid() == 0 {
 		os.Exit(runInside())
 	}
+	if os.Getenv(inside) != "" {
+		if err := hideGeoReplication(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	m.Run()
+}
+
+// hideGeoReplication leaves no file behind: what is mounted stays without its name.
+func hideGeoReplication() error {
+	dir, err := os.MkdirTemp("", "holdfast-gluster-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(hosts.HideGeoReplication(dir), os.RemoveAll(dir))
 }
 
 // runInside runs this program anew, and returns its exit code.
