@@ -280,9 +280,8 @@ func Await(t hosts.T, what string, check func() error) {
 	AwaitFor(t, Limit, what, check)
 }
 
-// AwaitFor is Await of what may take longer. Between two checks it pauses for at least four times
-// as long as a check takes, so that looking does not hold up what is looked for: on a busy machine
-// a fifth of the processors' time went into checks.
+// AwaitFor is Await of what may take longer. Between two checks it pauses for four times as long as
+// a check takes, two seconds at most, so that looking does not hold up what is looked for.
 func AwaitFor(t hosts.T, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	end := time.Now().Add(limit)
