@@ -95,18 +95,28 @@ type killedCall struct {
 // recovery to Ceph.
 var stillFlags = []string{"norebalance", "nobackfill", "norecover"}
 
+// fillPool makes the pool data, with objects in each of its placement groups.
+func (s *session) fillPool() {
+	s.says("osd pool create data 32")
+	s.says("osd pool application enable data rados")
+	s.run("ceph", "shell", "--", "rados", "-p", "data", "bench", "1", "write", "-b", "4096", "--no-cleanup")
+}
+
+// holdData keeps all data where it is ("set"), so that no OSD can leave, or lets it move ("unset").
+func (s *session) holdData(verb string) {
+	for _, flag := range stillFlags {
+		s.says("osd " + verb + " " + flag)
+	}
+}
+
 // prepare makes what the calls change. There is data, which does not move, so that what is asked to
 // leave does not do so before it is called back.
 func (k *killer) prepare() {
 	k.declared = map[string]func() error{}
 	k.says("fs volume create home")
 	k.becomes("orch ls mds", "2/2")
-	k.says("osd pool create data 32")
-	k.says("osd pool application enable data rados")
-	k.run("ceph", "shell", "--", "rados", "-p", "data", "bench", "1", "write", "-b", "4096", "--no-cleanup")
-	for _, flag := range stillFlags {
-		k.says("osd set " + flag)
-	}
+	k.fillPool()
+	k.holdData("set")
 	k.osd = k.osdOn("h3")
 	for _, d := range k.daemons() {
 		if d.Spec.Type == "ceph-osd" && d.Spec.ID == k.osd {
@@ -384,9 +394,7 @@ func (p killedProcess) kill(b *bed) {
 
 // finish takes everything back, and looks that nothing was done twice or stays undone.
 func (k *killer) finish() {
-	for _, flag := range stillFlags {
-		k.says("osd unset " + flag)
-	}
+	k.holdData("unset")
 	k.awaitOrch()
 	if k.leaving(true)() == nil {
 		k.says("orch osd rm stop " + k.osd)

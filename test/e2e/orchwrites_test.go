@@ -355,22 +355,16 @@ func (s *session) osds() {
 	s.refuses("orch daemon add osd h4:"+disk, "not free")
 	s.becomes("osd stat", "7 up")
 
-	s.says("osd pool create data 32")
-	s.says("osd pool application enable data rados")
-	s.run("ceph", "shell", "--", "rados", "-p", "data", "bench", "1", "write", "-b", "4096", "--no-cleanup")
+	s.fillPool()
 	s.says("orch osd rm status", "No OSD remove/replace operations reported")
 	s.refuses("orch osd rm 77", "osd.77")
 	s.refuses("orch osd rm 0 1 2 3 4 5 "+id, "osd")
 	// Its data does not move, so the OSD cannot leave before it is called back.
-	for _, flag := range stillFlags {
-		s.says("osd set " + flag)
-	}
+	s.holdData("set")
 	s.says("orch osd rm "+id, "Scheduled OSD(s) for removal")
 	s.says("orch osd rm status", "h4")
 	s.says("orch osd rm stop "+id, "Stopped OSD(s) removal")
-	for _, flag := range stillFlags {
-		s.says("osd unset " + flag)
-	}
+	s.holdData("unset")
 	s.says("orch osd rm status", "No OSD remove/replace operations reported")
 	s.says("orch osd rm "+id+" --zap", "Scheduled OSD(s) for removal", "action/orch-")
 	s.await("the OSD to be gone", func() error {

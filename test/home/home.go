@@ -280,8 +280,8 @@ func Await(t hosts.T, what string, check func() error) {
 	AwaitFor(t, Limit, what, check)
 }
 
-// AwaitFor is Await of what may take longer. Between two checks it pauses for four times as long as
-// a check takes, two seconds at most, so that looking does not hold up what is looked for.
+// AwaitFor is Await of what may take longer. Between two checks it pauses for at least twice as
+// long as a check takes, so that looking does not hold up what is looked for.
 func AwaitFor(t hosts.T, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	end := time.Now().Add(limit)
@@ -294,6 +294,6 @@ func AwaitFor(t hosts.T, limit time.Duration, what string, check func() error) {
 		if time.Now().After(end) {
 			t.Fatalf("waited %s for %s: %v", limit, what, err)
 		}
-		time.Sleep(max(pause, min(4*time.Since(began), 2*time.Second)))
+		time.Sleep(max(pause, min(2*time.Since(began), time.Second)))
 	}
 }

@@ -29,6 +29,8 @@ func TestBegin(t *testing.T) {
 	}{
 		{"room", fake{0.5, 10 * gib}, Need{Memory: 3 * gib}, Need{Memory: 3 * gib}, 20 * time.Second, true},
 		{"the first has only just begun", fake{0.5, 10 * gib}, Need{}, Need{}, time.Second, false},
+		{"the first still starts", fake{0.5, 10 * gib}, Need{}, Need{}, 10 * time.Second, false},
+		{"rather busy", fake{0.3, 10 * gib}, Need{}, Need{}, time.Hour, false},
 		{"busy", fake{0.1, 10 * gib}, Need{}, Need{}, time.Hour, false},
 		{"no memory", fake{0.5, 4 * gib}, Need{}, Need{Memory: 3 * gib}, time.Hour, false},
 		{"memory is promised", fake{0.5, 7 * gib}, Need{Memory: 3 * gib}, Need{Memory: 3 * gib}, 20 * time.Second, false},
