@@ -399,6 +399,8 @@ func (s *session) pathOf(host string) string {
 func (s *session) daemonsAndServices() {
 	s.ends("orch daemon restart mgr.a", "Scheduled to restart mgr.a")
 	s.awaitOrch()
+	// Ceph refuses until the OSDs have told the mgr that started of their placement groups.
+	s.await("all placement groups to be clean", s.allPGs(func(pgStat) bool { return true }))
 	s.says("orch daemon stop osd.0", "Scheduled to stop osd.0")
 	s.becomes("orch ps --daemon-type osd --daemon-id 0", "stopped")
 	s.refusesInTheEnd("orch daemon stop osd." + s.osdOn("h2"))
