@@ -59,6 +59,9 @@ func TestNew_hostsHaveTheirOwnNamesAddressesAndFiles(t *testing.T) {
 		if got := h.Run(t, ctx, "sh", "-c", "cat /proc/1/cmdline"); !strings.Contains(got, lab.state.Prefix+"-"+h.Name) {
 			t.Errorf("the first process of host %s is %q", h.Name, got)
 		}
+		if got := h.Run(t, ctx, "cat", "/proc/sys/net/ipv4/ip_local_reserved_ports"); got != "40000,49152-60999" {
+			t.Errorf("host %s reserves the ports %q", h.Name, got)
+		}
 		if i > 0 {
 			want := strings.Repeat(h.Name+"\n", 6)
 			if got := h.Run(t, ctx, "sh", "-c", "cat /var/lib/holdfast/me /etc/ceph/me /run/me /tmp/me /var/log/me /dev/shm/me"); got+"\n" != want {

@@ -19,7 +19,20 @@ func (c initConfig) setUp() error {
 	if err := c.mountAll(); err != nil {
 		return err
 	}
+	if err := reservePorts(); err != nil {
+		return err
+	}
 	return c.connect()
+}
+
+// reservePorts keeps the ports of Torus and of GlusterFS's bricks out of the range from which the kernel takes those of
+// outgoing connections, as docs/reference/networks.md tells users.
+func reservePorts() error {
+	const file = "/proc/sys/net/ipv4/ip_local_reserved_ports"
+	if err := os.WriteFile(file, []byte("40000,49152-60999\n"), 0o644); err != nil {
+		return fmt.Errorf("while reserving ports: %w", err)
+	}
+	return nil
 }
 
 // shared is a directory that was opened before anything could hide it.
