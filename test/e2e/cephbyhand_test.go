@@ -40,7 +40,8 @@ func TestCephByHand(t *testing.T) {
 	if now := b.ceph("auth", "get-key", "osd.1"); now != key {
 		t.Error("osd.1 has another key")
 	}
-	b.run("ceph", "shell", "--", "bash", "-c", "ceph osd down 2 && ceph osd purge 2 --force --yes-i-really-mean-it")
+	b.run("ceph", "shell", "--", "bash", "-c", // noup goes with the OSD; without it osd.2 can be up again too soon
+		"ceph osd set-group noup osd.2 && ceph osd down 2 && ceph osd purge 2 --force --yes-i-really-mean-it")
 	b.saidOutside("osd.2", "registered again")
 	b.await("osd.2 to be back", func() error { return b.health(3, 3) })
 	b.monsByHand(lab)
