@@ -52,7 +52,7 @@ func TestLostMon(t *testing.T) {
 		return nil
 	})
 	b.destroyMons("b")
-	b.await("mon.b to know that it has to", b.says("ceph-mon-b", "the store of mon.b is gone"))
+	b.await("mon.b to know that it has to", b.says("ceph-mon-b", "the store of mon.b is lost"))
 	b.await("mon.b to get everything from the others", func() error { return b.mons("a", "b", "d") })
 	client.goesOn(t)
 	client.end(t)
