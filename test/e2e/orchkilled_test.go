@@ -392,14 +392,25 @@ func (p killedProcess) kill(b *bed) {
 	}
 }
 
+// startAnew restarts the mgrs, as somebody does who has removed the cause of their ends: for ten minutes from its last
+// end, a daemon that keeps ending keeps the cluster from being Ready.
+func (k *killer) startAnew() {
+	for _, d := range k.daemons() {
+		if d.Spec.Type == "ceph-mgr" {
+			k.run("daemon", "restart", "mgr."+d.Spec.ID, "--force", "--wait")
+		}
+	}
+}
+
 // finish takes everything back, and looks that nothing was done twice or stays undone.
 func (k *killer) finish() {
-	k.holdData("unset")
+	k.startAnew()
 	k.awaitOrch()
-	if k.leaving(true)() == nil {
+	if k.leaving(true)() == nil { // it stays as long as data is held
 		k.says("orch osd rm stop " + k.osd)
 		k.declared["osd"] = k.leaving(false)
 	}
+	k.holdData("unset")
 	if k.mode(api.HostActive)() != nil {
 		k.says("orch cancel")
 		k.await("the drain to end", k.drainsNoMore)
