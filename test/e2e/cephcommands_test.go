@@ -11,8 +11,8 @@ import (
 //go:embed cephcommands.py
 var cephCommands string
 
-// notHere are commands of modules that are not switched on here, and of later releases than the one that is tested. get
-// is test/commands' example of a COMMAND.
+// notHere are commands of modules that are not switched on here, and of later releases than the
+// one that is tested. get is test/commands' example of a COMMAND.
 var notHere = []string{
 	"get", "auth get {entity}", "influx", "zabbix", "dashboard", "auth rotate",
 	"auth wipe-rotating-service-keys", "fs rename", "adopt", "recover-mons",

@@ -392,8 +392,8 @@ func (p killedProcess) kill(b *bed) {
 	}
 }
 
-// startAnew restarts the mgrs, as somebody does who has removed the cause of their ends: for ten minutes from its last
-// end, a daemon that keeps ending keeps the cluster from being Ready.
+// startAnew restarts the mgrs, as somebody does who has removed the cause of their ends: a daemon
+// that ended four times within ten minutes keeps the cluster from being Ready.
 func (k *killer) startAnew() {
 	for _, d := range k.daemons() {
 		if d.Spec.Type == "ceph-mgr" {

@@ -25,8 +25,8 @@ func (c initConfig) setUp() error {
 	return c.connect()
 }
 
-// reservePorts keeps the ports of Torus and of GlusterFS's bricks out of the range from which the kernel takes those of
-// outgoing connections, as docs/reference/networks.md tells users.
+// reservePorts keeps the ports of Torus and of GlusterFS's bricks out of the range from which the
+// kernel takes those of outgoing connections, as docs/reference/networks.md tells users.
 func reservePorts() error {
 	const file = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 	if err := os.WriteFile(file, []byte("40000,49152-60999\n"), 0o644); err != nil {
