@@ -24,9 +24,9 @@ func TestFullDisk(t *testing.T) {
 	b.JoinServer(t, 3, b.Token(t, "server"))
 	b.AwaitHosts(t, 3)
 	b.await("the server to say that it has no room", func() error { return logged(full, "512 MiB are needed: free some space there") })
-	q := b.quorum(1, "the other server to get a seat", func(q home.Quorum) bool { return b.sits(q, lab.Host(2).Name) })
+	q := b.quorum(1, "the other server to be a member of etcd", func(q home.Quorum) bool { return b.sits(q, lab.Host(2).Name) })
 	if b.sits(q, full.Name) {
-		t.Errorf("the server without room has a seat, too: %+v", q)
+		t.Errorf("the server without room is a member of etcd, too: %+v", q)
 	}
 	full.Run(t, t.Context(), "rm", dataDir+"/filler")
 	three := func(q home.Quorum) bool { return len(q.Members) == 3 && b.votes(q, full.Name) && q.Degraded == "" }

@@ -392,9 +392,9 @@ func (p killedProcess) kill(b *bed) {
 	}
 }
 
-// startAnew restarts the mgrs, as somebody does who has removed the cause of their ends: a daemon
-// that ended four times within ten minutes keeps the cluster from being Ready.
-func (k *killer) startAnew() {
+// restartMgrs does what a user does after the cause of the ends is gone: a mgr that ended four times
+// within ten minutes keeps the cluster from being Ready, until it is restarted.
+func (k *killer) restartMgrs() {
 	for _, d := range k.daemons() {
 		if d.Spec.Type == "ceph-mgr" {
 			k.run("daemon", "restart", "mgr."+d.Spec.ID, "--force", "--wait")
@@ -404,9 +404,9 @@ func (k *killer) startAnew() {
 
 // finish takes everything back, and looks that nothing was done twice or stays undone.
 func (k *killer) finish() {
-	k.startAnew()
+	k.restartMgrs()
 	k.awaitOrch()
-	if k.leaving(true)() == nil { // it stays as long as data is held
+	if k.leaving(true)() == nil { // held data keeps it in the cluster
 		k.says("orch osd rm stop " + k.osd)
 		k.declared["osd"] = k.leaving(false)
 	}

@@ -399,7 +399,7 @@ func (s *session) pathOf(host string) string {
 func (s *session) daemonsAndServices() {
 	s.ends("orch daemon restart mgr.a", "Scheduled to restart mgr.a")
 	s.awaitOrch()
-	// Ceph refuses until the OSDs have told the mgr that started of their placement groups.
+	// Ceph refuses until the OSDs have reported their placement groups to the restarted mgr.
 	s.await("all placement groups to be clean", s.allPGs(func(pgStat) bool { return true }))
 	s.says("orch daemon stop osd.0", "Scheduled to stop osd.0")
 	s.becomes("orch ps --daemon-type osd --daemon-id 0", "stopped")

@@ -26,7 +26,7 @@ func (c initConfig) setUp() error {
 }
 
 // reservePorts keeps the ports of Torus and of GlusterFS's bricks out of the range from which the
-// kernel takes those of outgoing connections, as docs/reference/networks.md tells users.
+// kernel takes those of outgoing connections, as docs/reference/networks.md advises.
 func reservePorts() error {
 	const file = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 	if err := os.WriteFile(file, []byte("40000,49152-60999\n"), 0o644); err != nil {
