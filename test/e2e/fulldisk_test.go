@@ -24,7 +24,8 @@ func TestFullDisk(t *testing.T) {
 	b.JoinServer(t, 3, b.Token(t, "server"))
 	b.AwaitHosts(t, 3)
 	b.await("the server to say that it has no room", func() error { return logged(full, "512 MiB are needed: free some space there") })
-	q := b.quorum(1, "the other server to be a member of etcd", func(q home.Quorum) bool { return b.sits(q, lab.Host(2).Name) })
+	other := func(q home.Quorum) bool { return b.sits(q, lab.Host(2).Name) }
+	q := b.quorum(1, "the other server to be a member of etcd", other)
 	if b.sits(q, full.Name) {
 		t.Errorf("the server without room is a member of etcd, too: %+v", q)
 	}

@@ -392,8 +392,8 @@ func (p killedProcess) kill(b *bed) {
 	}
 }
 
-// restartMgrs does what a user does after the cause of the ends is gone: a mgr that ended four times
-// within ten minutes keeps the cluster from being Ready, until it is restarted.
+// restartMgrs does what a user does after the cause of the ends is gone: a mgr that ended four
+// times within ten minutes keeps the cluster from being Ready, until it is restarted.
 func (k *killer) restartMgrs() {
 	for _, d := range k.daemons() {
 		if d.Spec.Type == "ceph-mgr" {
