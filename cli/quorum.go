@@ -92,6 +92,9 @@ func (g *globals) printQuorum(s *quorumview.Status) error {
 	for _, name := range s.Standbys {
 		fmt.Fprintf(w, "%s\tstandby\tyes\t\n", name)
 	}
+	for _, f := range s.Full {
+		fmt.Fprintf(w, "%s\tstandby\tyes\t\n", f.Name)
+	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -109,6 +112,9 @@ func (g *globals) printQuorum(s *quorumview.Status) error {
 		if m.Problem != "" {
 			fmt.Fprintf(g.out, "%s: %s.\n", m.Name, m.Problem)
 		}
+	}
+	for _, f := range s.Full {
+		fmt.Fprintf(g.out, "%s: %s.\n", f.Name, printable(f.Problem))
 	}
 	for _, d := range s.Decisions {
 		fmt.Fprintf(g.out, "%s %s: %s\n", d.Verdict, d.Object, printable(d.Message))

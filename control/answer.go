@@ -69,7 +69,9 @@ func (h *seatHandler) answer(ctx context.Context, q *question) (*reply, error) {
 		info, found = m.Find(q.NewURL)
 	}
 	if q.Standby {
-		if !q.Full {
+		if q.Full {
+			h.quorum.Full(q.Name, words.Cut(q.NoRoom, 300))
+		} else {
 			h.quorum.Asked(q.Name, q.PeerURL, found && info.Name != "", words.Cut(q.Damaged, 300))
 			info, found = m.Find(q.PeerURL)
 		}

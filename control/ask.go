@@ -47,6 +47,8 @@ type question struct {
 	// Full is set by a standby that has no room for a member of etcd. The answer tells it
 	// everything, and offers no seat.
 	Full bool `json:"full,omitempty"`
+	// NoRoom says for people how much room it lacks. Older versions do not say it.
+	NoRoom string `json:"noRoom,omitempty"`
 	// HostKey is the key of a standby's host; see access.HostKey. Older versions do not say it.
 	HostKey string `json:"hostKey,omitempty"`
 	// Damaged says how a standby lost its data, for people.
@@ -118,7 +120,10 @@ func (s *Server) ask(ctx context.Context, server string, standby bool) (*reply, 
 		Generation: s.settings.Generation, Endpoint: s.Endpoint(),
 	}
 	if standby {
-		q.Belief, q.Full, q.HostKey = s.following.standbyBelief(), seatroom.Check(string(s.dir)) != nil, s.host.key()
+		q.Belief, q.HostKey = s.following.standbyBelief(), s.host.key()
+		if full := seatroom.Check(string(s.dir)); full != nil {
+			q.Full, q.NoRoom = true, full.Error()
+		}
 		if s.damage != nil {
 			q.Damaged = fmt.Sprintf("%s; the damaged files are in %s there", s.damage, s.dir.file(s.damage.Kept))
 		}

@@ -30,6 +30,13 @@ func checkQuorum(f *Facts) []Finding {
 		return finding(Fail, fmt.Sprintf("the state of the members of etcd is unknown: %v", f.QuorumErr), remedy)
 	}
 	found, told := badMembers(f)
+	for _, s := range f.Quorum.Full {
+		told[s.Name] = true
+		found = append(found, Finding{
+			Level: Warn, Message: fmt.Sprintf("the server %s: %s", s.Name, s.Problem),
+			Remedy: "free some space there; it notices by itself",
+		})
+	}
 	for _, s := range f.Servers {
 		switch {
 		case told[s.Name], slices.Contains(f.Quorum.Standbys, s.Name):

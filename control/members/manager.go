@@ -65,6 +65,8 @@ type Manager struct {
 	mu sync.Mutex
 	// asks are the standbys that have asked this server.
 	asks map[string]ask
+	// full are the standbys without room for a member that have asked this server.
+	full map[string]full
 	// What was observed while this member leads; see forget.
 	answers, etcd   map[uint64]quorum.Word // by the member: one that was added anew has not been silent yet
 	agent, asking   map[string]quorum.Word
@@ -87,6 +89,11 @@ type ask struct {
 	why string
 }
 
+type full struct {
+	why string
+	at  time.Time
+}
+
 // New returns a manager, which sends no request before Run.
 func New(c Config) (*Manager, error) {
 	events, err := NewLog(c.REST, api.SystemNamespace)
@@ -104,7 +111,7 @@ func New(c Config) (*Manager, error) {
 	c.Log = c.Log.With("part", "quorum")
 	q := &Manager{
 		Config: c, servers: servers, events: events, client: client,
-		kick: make(chan struct{}, 1), asks: map[string]ask{},
+		kick: make(chan struct{}, 1), asks: map[string]ask{}, full: map[string]full{},
 	}
 	q.forget()
 	return q, nil
@@ -136,6 +143,13 @@ func (q *Manager) Asked(name, peerURL string, lost bool, why string) {
 		default:
 		}
 	}
+}
+
+// Full notes that a standby asks and has no room for a member; why says how much it lacks.
+func (q *Manager) Full(name, why string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.full[name] = full{why, time.Now()}
 }
 
 // Run looks and acts until ctx ends.

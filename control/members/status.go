@@ -30,8 +30,13 @@ func (q *Manager) Status(now time.Time) *quorumview.Status {
 		})
 	}
 	for _, s := range q.view.Servers {
-		if s.Asks.Good && !seated[s.Name] {
+		f, knows := q.full[s.Name]
+		switch {
+		case seated[s.Name]:
+		case s.Asks.Good:
 			status.Standbys = append(status.Standbys, s.Name)
+		case knows && now.Sub(f.at) < askedFor:
+			status.Full = append(status.Full, quorumview.Full{Name: s.Name, Problem: "it cannot become a member of etcd: " + f.why})
 		}
 	}
 	return status

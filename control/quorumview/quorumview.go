@@ -28,7 +28,9 @@ type Status struct {
 	Degraded string   `json:"degraded,omitempty"`
 	Members  []Member `json:"members"`
 	// Standbys are servers that hold no member and ask for a seat.
-	Standbys  []string       `json:"standbys,omitempty"`
+	Standbys []string `json:"standbys,omitempty"`
+	// Full are standbys without room for a member, which get no seat.
+	Full      []Full         `json:"full,omitempty"`
 	Decisions []api.Decision `json:"decisions,omitempty"`
 	// DatabaseSize is in bytes; LastBackup is the leader's own.
 	DatabaseSize int64     `json:"databaseSize"`
@@ -44,6 +46,13 @@ type Member struct {
 	Answers bool      `json:"answers"`
 	Since   time.Time `json:"since"`
 	Problem string    `json:"problem,omitempty"`
+}
+
+// Full is a standby whose disk has no room for a member of etcd. Problem says how much is free, how
+// much is needed, and what to do.
+type Full struct {
+	Name    string `json:"name"`
+	Problem string `json:"problem"`
 }
 
 // ErrUnknown says that no server leads etcd: there is no quorum, or a leader is being elected.

@@ -24,11 +24,15 @@ var dmCrypt = []string{"virtio_blk", "dm_crypt", "xts", "algif_skcipher"}
 
 const fakeOSD = `#!/bin/sh
 while [ $# -gt 0 ]; do
-  [ "$1" = --osd-data ] && dir=$2
+  case $1 in
+  --osd-data) dir=$2 ;;
+  --osd-uuid) uuid=$2 ;;
+  esac
   shift
 done
 cat /label >"$dir/block"
-for name in fsid whoami type ready; do echo made >"$dir/$name"; done
+echo "$uuid" >"$dir/fsid"
+for name in whoami type ready; do echo made >"$dir/$name"; done
 `
 
 // TestEncryption has the agent's own code encrypt a disk, open it, close it, open it again and wipe it, and take over one that ceph-volume has encrypted, on a

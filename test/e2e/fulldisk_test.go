@@ -29,6 +29,12 @@ func TestFullDisk(t *testing.T) {
 	if b.sits(q, full.Name) {
 		t.Errorf("the server without room is a member of etcd, too: %+v", q)
 	}
+	b.await("the leader to name the server without room", func() error {
+		if text := b.run("quorum"); !strings.Contains(text, full.Name+": it cannot become a member of etcd: ") {
+			return errors.New(text)
+		}
+		return nil
+	})
 	full.Run(t, t.Context(), "rm", dataDir+"/filler")
 	three := func(q home.Quorum) bool { return len(q.Members) == 3 && b.votes(q, full.Name) && q.Degraded == "" }
 	b.quorum(1, "three members when there is room", three)
