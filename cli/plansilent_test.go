@@ -21,6 +21,7 @@ func (b *bench) plans() int {
 
 // TestPlan_silentCeph: while the mons do not answer nobody knows what a change comes to. It is said so, and no plan is kept; one that was made before waits.
 func TestPlan_silentCeph(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	c := b.withCeph()
@@ -61,6 +62,7 @@ func TestPlan_silentCeph(t *testing.T) {
 
 // TestPlan_namedInSilence: what destroys data is done by the name of its plan also while the mons do not answer, and that plan is void when they do.
 func TestPlan_namedInSilence(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3", "h4")
 	c := b.withCeph()

@@ -89,11 +89,8 @@ func (g *globals) printQuorum(s *quorumview.Status) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", m.Name, role, yesNo(m.Answers), time.Since(m.Since).Round(time.Second))
 	}
-	for _, name := range s.Standbys {
+	for _, name := range s.WithoutSeat() {
 		fmt.Fprintf(w, "%s\tstandby\tyes\t\n", name)
-	}
-	for _, f := range s.Full {
-		fmt.Fprintf(w, "%s\tstandby\tyes\t\n", f.Name)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -108,13 +105,8 @@ func (g *globals) printQuorum(s *quorumview.Status) error {
 	if s.Degraded != "" {
 		fmt.Fprintln(g.out, "Degraded: "+s.Degraded+".")
 	}
-	for _, m := range s.Members {
-		if m.Problem != "" {
-			fmt.Fprintf(g.out, "%s: %s.\n", m.Name, m.Problem)
-		}
-	}
-	for _, f := range s.Full {
-		fmt.Fprintf(g.out, "%s: %s.\n", f.Name, printable(f.Problem))
+	for _, problem := range s.Problems() {
+		fmt.Fprintln(g.out, printable(problem)+".")
 	}
 	for _, d := range s.Decisions {
 		fmt.Fprintf(g.out, "%s %s: %s\n", d.Verdict, d.Object, printable(d.Message))

@@ -159,6 +159,7 @@ func TestRefused_lastCopies(t *testing.T) {
 // TestRefused_lastNode: a StorageNode whose data has nowhere to go is not deleted, though Ceph's driver judges that only when the time is over in which
 // a node may come back under another name. Who says that it may wait deletes it, and that keeps nobody from changing something else.
 func TestRefused_lastNode(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.addDisks("h1", "h2", "h3")
 	b.withCeph()

@@ -36,7 +36,8 @@ func (q *Manager) Status(now time.Time) *quorumview.Status {
 		case s.Asks.Good:
 			status.Standbys = append(status.Standbys, s.Name)
 		case knows && now.Sub(f.at) < askedFor:
-			status.Full = append(status.Full, quorumview.Full{Name: s.Name, Problem: "it cannot become a member of etcd: " + f.why})
+			problem := "it cannot become a member of etcd: " + f.why
+			status.Full = append(status.Full, quorumview.Full{Name: s.Name, Problem: problem})
 		}
 	}
 	return status

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -53,6 +54,28 @@ type Member struct {
 type Full struct {
 	Name    string `json:"name"`
 	Problem string `json:"problem"`
+}
+
+// WithoutSeat are the names of all standbys.
+func (s *Status) WithoutSeat() []string {
+	names := slices.Clone(s.Standbys)
+	for _, f := range s.Full {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Problems say of each server whose member, or which itself, does not do its part why.
+func (s *Status) Problems() (all []string) {
+	for _, m := range s.Members {
+		if m.Problem != "" {
+			all = append(all, m.Name+": "+m.Problem)
+		}
+	}
+	for _, f := range s.Full {
+		all = append(all, f.Name+": "+f.Problem)
+	}
+	return all
 }
 
 // ErrUnknown says that no server leads etcd: there is no quorum, or a leader is being elected.
