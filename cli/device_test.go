@@ -1,8 +1,9 @@
 package cli
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,10 +49,30 @@ func fillAt(t *testing.T, path string, at int64, text string) {
 	}
 }
 
+// sumOf is the checksum of all that a disk holds.
+func sumOf(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		t.Fatal(err)
+	}
+	return string(sum.Sum(nil))
+}
+
 // TestDeviceFree runs what the reason of the device says.
 func TestDeviceFree(t *testing.T) {
 	for name, fill := range map[string]func(path string){
-		"rows":              func(path string) { fillAt(t, path, 0, strings.Repeat("row 4711\n", 40<<20)) },
+		"rows": func(path string) {
+			rows := strings.Repeat("row 4711\n", 1<<20)
+			for n := range 40 {
+				fillAt(t, path, int64(n*len(rows)), rows)
+			}
+		},
 		"a copy of a label": func(path string) { fillAt(t, path, 1<<30, "bluestore block device\n") },
 		"a file system after wipefs": func(path string) {
 			for _, args := range [][]string{{"mkfs.ext4", "-q", "-F", path}, {"wipefs", "-qa", path}} {
@@ -85,15 +106,12 @@ func TestDeviceFree_refuses(t *testing.T) {
 	path, id := diskOf(t, 100<<20)
 	refused := func(name string, status int, want string, args ...string) {
 		t.Helper()
-		before, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := sumOf(t, path)
 		if code, out := runHere(t, append([]string{"device", "free"}, args...)...); code != status || !strings.Contains(out, want) {
 			t.Errorf("%s: %d: %s", name, code, out)
 		}
-		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-			t.Errorf("%s: the disk was written to (%v)", name, err)
+		if sumOf(t, path) != before {
+			t.Errorf("%s: the disk was written to", name)
 		}
 	}
 	fillAt(t, path, 50<<20, "row 4711")

@@ -107,7 +107,13 @@ func TestAdopt(t *testing.T) {
 	client.goesOn(t)
 	client.end(t)
 	compare(b, "the places of the OSDs", b.placesByHand(), places)
-	b.cephSays("3", "config", "get", "osd.2", "osd_max_backfills")
+	// Holdfast sets the options after the last daemon is handed over.
+	b.await("the option of osd.2 to be set", func() error {
+		if out := b.ceph("config", "get", "osd.2", "osd_max_backfills"); strings.TrimSpace(out) != "3" {
+			return errors.New(out)
+		}
+		return nil
+	})
 	b.staysWhereItWasPut()
 	b.noOrphans()
 }
