@@ -89,7 +89,7 @@ func (g *globals) printQuorum(s *quorumview.Status) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", m.Name, role, yesNo(m.Answers), time.Since(m.Since).Round(time.Second))
 	}
-	for _, name := range s.WithoutSeat() {
+	for _, name := range s.AllStandbys() {
 		fmt.Fprintf(w, "%s\tstandby\tyes\t\n", name)
 	}
 	if err := w.Flush(); err != nil {

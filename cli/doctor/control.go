@@ -34,7 +34,7 @@ func checkQuorum(f *Facts) []Finding {
 		told[s.Name] = true
 		found = append(found, Finding{
 			Level: Warn, Message: fmt.Sprintf("the server %s: %s", s.Name, s.Problem),
-			Remedy: "free some space there; it notices by itself",
+			Remedy: "free some space there: the server notices by itself",
 		})
 	}
 	for _, s := range f.Servers {

@@ -111,9 +111,9 @@ func TestExamine(t *testing.T) {
 			f.Servers = append(f.Servers, Server{Name: "h5", Err: down})
 		}, Warn, "quorum", "the server h5 "},
 		{"a standby without room", func(f *Facts) {
-			f.Quorum.Full = []quorumview.Full{{Name: "h5", Problem: "it cannot become a member of etcd: 100 MiB are free"}}
+			f.Quorum.Full = []quorumview.Full{{Name: "h5", Problem: "it cannot hold a member of etcd: 100 MiB are free"}}
 			f.Servers = append(f.Servers, Server{Name: "h5", Address: "10.0.0.5:7440", Err: down})
-		}, Warn, "quorum", "the server h5: it cannot become a member of etcd: 100 MiB are free"},
+		}, Warn, "quorum", "the server h5: it cannot hold a member of etcd: 100 MiB are free"},
 		{"no server leads", func(f *Facts) { f.Quorum, f.QuorumErr = nil, down }, Fail, "quorum", "the state of the members of etcd is unknown: connection refused"},
 		{"a new leader", func(f *Facts) {
 			f.Quorum, f.QuorumErr = nil, fmt.Errorf("%w: %w", quorumview.ErrUnknown, quorumview.ErrUnseen)

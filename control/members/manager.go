@@ -145,7 +145,8 @@ func (q *Manager) Asked(name, peerURL string, lost bool, why string) {
 	}
 }
 
-// Full notes that a standby asks and has no room for a member; why says how much it lacks.
+// Full notes that a standby asks and has no room for a member. why says how much it lacks; older
+// versions leave it empty.
 func (q *Manager) Full(name, why string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

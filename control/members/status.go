@@ -1,6 +1,7 @@
 package members
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-storage/holdfast/control/quorumview"
@@ -30,13 +31,13 @@ func (q *Manager) Status(now time.Time) *quorumview.Status {
 		})
 	}
 	for _, s := range q.view.Servers {
-		f, knows := q.full[s.Name]
+		f := q.full[s.Name]
 		switch {
 		case seated[s.Name]:
 		case s.Asks.Good:
 			status.Standbys = append(status.Standbys, s.Name)
-		case knows && now.Sub(f.at) < askedFor:
-			problem := "it cannot become a member of etcd: " + f.why
+		case now.Sub(f.at) < askedFor:
+			problem := "it cannot hold a member of etcd: " + cmp.Or(f.why, "its disk has too little room: free some space there")
 			status.Full = append(status.Full, quorumview.Full{Name: s.Name, Problem: problem})
 		}
 	}

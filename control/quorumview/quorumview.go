@@ -30,7 +30,7 @@ type Status struct {
 	Members  []Member `json:"members"`
 	// Standbys are servers that hold no member and ask for a seat.
 	Standbys []string `json:"standbys,omitempty"`
-	// Full are standbys without room for a member, which get no seat.
+	// Full are standbys that have no room for a member and do not become one.
 	Full      []Full         `json:"full,omitempty"`
 	Decisions []api.Decision `json:"decisions,omitempty"`
 	// DatabaseSize is in bytes; LastBackup is the leader's own.
@@ -56,8 +56,8 @@ type Full struct {
 	Problem string `json:"problem"`
 }
 
-// WithoutSeat are the names of all standbys.
-func (s *Status) WithoutSeat() []string {
+// AllStandbys are the names of the standbys, with and without room for a member.
+func (s *Status) AllStandbys() []string {
 	names := slices.Clone(s.Standbys)
 	for _, f := range s.Full {
 		names = append(names, f.Name)
@@ -65,7 +65,8 @@ func (s *Status) WithoutSeat() []string {
 	return names
 }
 
-// Problems say of each server whose member, or which itself, does not do its part why.
+// Problems are the reasons why members do not do their part and why standbys cannot become members,
+// as "NAME: REASON".
 func (s *Status) Problems() (all []string) {
 	for _, m := range s.Members {
 		if m.Problem != "" {

@@ -30,7 +30,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the server without room is a member of etcd, too: %+v", q)
 	}
 	b.await("the leader to name the server without room", func() error {
-		if text := b.run("quorum"); !strings.Contains(text, full.Name+": it cannot become a member of etcd: ") {
+		if text := b.run("quorum"); !strings.Contains(text, full.Name+": it cannot hold a member of etcd: ") {
 			return errors.New(text)
 		}
 		return nil
