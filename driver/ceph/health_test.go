@@ -62,6 +62,7 @@ func TestTellChecks(t *testing.T) {
 		{Code: "OSD_HOST_DOWN", Next: health.NextStep("OSD_HOST_DOWN"), Detail: []string{"host h1 (root=default) (1 osds) is down"}},
 		{Code: "POOL_NO_REDUNDANCY", Next: health.NextStep("POOL_NO_REDUNDANCY"), Detail: []string{"pool 'images' has no replicas configured"}},
 		{Code: "SLOW_OPS", Next: health.NextStep("SLOW_OPS"), Message: "3 slow ops, oldest one blocked for 31 sec, osd.2 has slow ops"},
+		{Code: "PG_AVAILABILITY", Next: health.NextStep("PG_AVAILABILITY"), Detail: []string{"pg 2.1 is stuck peering for 96s, current state peering, last acting [1,0]"}},
 	}
 	const kept = "host h1 is in maintenance: to return it to service, run 'holdfast host maintenance exit h1'"
 	for name, tt := range map[string]struct {
@@ -74,6 +75,10 @@ func TestTellChecks(t *testing.T) {
 			f.mode(1, api.HostMaintenance)
 			o.OSDs[1] = OSD{In: true}
 		}, [3]string{kept, "'holdfast why osd.0'", "all OSDs of a host"}},
+		"no OSD is down": {func(f *fakeWorld, o *Observation) {
+			f.mode(1, api.HostMaintenance)
+			o.OSDs[0] = OSD{In: true, Up: true}
+		}, [3]string{kept, "'holdfast why osd.0'", "all OSDs of a host"}},
 	} {
 		f := withFake(threeHosts())
 		f.settle(t)
@@ -85,7 +90,11 @@ func TestTellChecks(t *testing.T) {
 		p.members = []member{{ID: "a", Host: "h1", Address: ""}, {ID: "b", Host: "h2", Address: ""}, {ID: "c", Host: "h3", Address: ""}}
 		p.plan = &engine.Plan{}
 		got := p.tellChecks()
-		for i, want := range append(tt.want[:], "raise spec.replicated.size of the Pool, or 'holdfast ceph osd pool set images size 3'", "'holdfast ceph health detail' names it; see what they wait for: 'holdfast ceph tell osd.2 dump_ops_in_flight'") {
+		peering := "bring back the OSDs that are down"
+		if o.OSDs[0].Up {
+			peering = "check the network from osd.1 to osd.0"
+		}
+		for i, want := range append(tt.want[:], "raise spec.replicated.size of the Pool, or 'holdfast ceph osd pool set images size 3'", "'holdfast ceph health detail' names it; see what they wait for: 'holdfast ceph tell osd.2 dump_ops_in_flight'", peering) {
 			if !strings.HasPrefix(got[i].Next, want) {
 				t.Errorf("%s: %s: %q, and not %q", name, got[i].Code, got[i].Next, want)
 			}

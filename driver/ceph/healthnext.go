@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,17 +89,14 @@ func (p *planner) osdHostsDown() (hosts []string) {
 	return hosts
 }
 
-// nooutAlone is how Ceph's OSD_FLAGS has an OSD with the one flag that maintenance sets.
-var nooutAlone = regexp.MustCompile(`^osd\.(\d+) has flags noout$`)
-
-// hostsFlagged are the hosts of the OSDs that have noout, empty for what has another flag or is no OSD: that was set by a person.
+// hostsFlagged are the hosts of OSDs with noout alone, and empty for what a person set.
 func (p *planner) hostsFlagged(detail []string) (hosts []string) {
 	for _, line := range detail {
-		host := ""
-		if osd := nooutAlone.FindStringSubmatch(line); osd != nil {
-			host = p.hostOfOSD(osd[1])
+		if id := health.NooutAlone(line); id != "" {
+			hosts = append(hosts, p.hostOfOSD(id))
+			continue
 		}
-		hosts = append(hosts, host)
+		hosts = append(hosts, "")
 	}
 	return hosts
 }
@@ -116,6 +112,9 @@ func (p *planner) hostOfOSD(id string) string {
 // withNames is the next step of a check, with the first of the names that Ceph's text has.
 func (p *planner) withNames(c api.HealthCheck) string {
 	next := health.WithNames(c)
+	if again := health.Peering(c); again != "" && len(p.osdHostsDown()) == 0 {
+		return again
+	}
 	if hosts := p.monHostsOut(); c.Code == "MON_DOWN" && len(hosts) > 0 {
 		i := slices.IndexFunc(p.members, func(m member) bool { return m.Host == hosts[0] })
 		next = strings.NewReplacer("mon.NAME", "mon."+p.members[i].ID, "HOST", hosts[0]).Replace(c.Next)

@@ -36,8 +36,16 @@ type processes struct {
 	off     map[string]bool       // hosts without power
 }
 
+// stuckGroups prints what the placement groups in Ceph's health wait for, with an OSD's key.
+const stuckGroups = `ceph="timeout 20 ceph -c $0/ceph.conf -n osd.0 --keyring $0/keyring"; $ceph osd dump | grep ^osd
+$ceph health detail | sed -n 's/^ *pg \([0-9a-f.]*\) .*/\1/p' | head -3 | while read pg; do $ceph pg $pg query; done`
+
 // tellLogs prints the end of what each daemon said, if the test failed.
 func (a *processes) tellLogs() {
+	if a.t.Failed() {
+		out, err := exec.Command("bash", "-c", stuckGroups, filepath.Join(a.dir, "c-osd-0")).CombinedOutput()
+		a.t.Logf("%v: %s", err, out)
+	}
 	for name := range a.w.daemons {
 		if text, err := os.ReadFile(filepath.Join(a.dir, name, "log")); err == nil && a.t.Failed() {
 			a.t.Logf("%s:\n%s", name, text[max(0, len(text)-4000):])

@@ -12,6 +12,8 @@ var (
 	// flagged are the details of OSD_FLAGS: "host h2 has flags noup", "device class 'hdd' has flags
 	// noin,noout", "osd.3 has flags noin" (OSDMap::check_health).
 	flagged = regexp.MustCompile(`^(?:(?:device class|[\w-]+) )?'?([^\s']+)'? has flags ([\w,-]+)$`)
+	// nooutAlone is the detail of OSD_FLAGS of an OSD with the one flag that maintenance sets.
+	nooutAlone = regexp.MustCompile(`^osd\.(\d+) has flags noout$`)
 	// unscrubbed are the details of POOL_SCRUB_FLAGS.
 	unscrubbed = regexp.MustCompile(`^Pool (\S+) has ([\w-]+) flag`)
 	// damagedRank is the detail of MDS_DAMAGE where nobody may have a rank.
@@ -37,6 +39,15 @@ func Groups(checks []api.HealthCheck) (all []Group) {
 		}
 	}
 	return all
+}
+
+// NooutAlone is the number of the OSD that has noout and no other flag by this detail of OSD_FLAGS;
+// else empty.
+func NooutAlone(detail string) string {
+	if osd := nooutAlone.FindStringSubmatch(detail); osd != nil {
+		return osd[1]
+	}
+	return ""
 }
 
 // UnsetGroup is the command that takes a flag from a host, a device class or an OSD.
