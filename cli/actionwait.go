@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,19 +26,18 @@ const (
 	// queueTime is how long an action that was accepted waits for one and the same thing until such a command says so. What is over within a moment,
 	// such as an answer of the storage system, is not worth a word.
 	queueTime = 2 * time.Second
+	// firstWordTime is how long a command that does not wait gives the leader to refuse its action.
+	firstWordTime = 10 * time.Second
 )
-
-// firstWordTime is how long a command that does not wait gives the leader to say that it cannot be done. Tests without a leader set it.
-var firstWordTime = 10 * time.Second
 
 // firstWord waits a moment for the leader to accept the action, so that a refusal is seen where it was asked for.
 func (g *globals) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
-	return newPrinter(g.out, "").firstWord(ctx, c, a)
+	return newPrinter(g.out, "").firstWord(ctx, c, a, g.firstWordTime)
 }
 
-func (p *printer) firstWord(ctx context.Context, c client.Client, a *api.Action) error {
+func (p *printer) firstWord(ctx context.Context, c client.Client, a *api.Action, limit time.Duration) error {
 	var q queued
-	err := watchAction(ctx, c, a, firstWordTime, func() bool {
+	err := watchAction(ctx, c, a, cmp.Or(limit, firstWordTime), func() bool {
 		return a.Status.State.Final() || a.Status.State == api.ActionRunning || a.Status.State == api.ActionPendingApproval || q.lasts(&a.Status, time.Now())
 	})
 	switch {
@@ -78,7 +78,7 @@ func (g *globals) firstWords(ctx context.Context, c client.Client, targets []tar
 			continue
 		}
 		a := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: t.GetNamespace(), Name: t.GetName()}}
-		errs = append(errs, p.firstWord(ctx, c, a))
+		errs = append(errs, p.firstWord(ctx, c, a, g.firstWordTime))
 	}
 	return errors.Join(errs...)
 }

@@ -18,6 +18,7 @@ const askedPool = "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name
 // TestAsk_byObject: whoever can make a Plan has the leader say what comes of it, without the command line, and the command
 // line carries it out.
 func TestAsk_byObject(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "byobject")
 	plan := &api.Plan{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "archive"}, Spec: api.PlanSpec{Manifest: askedPool},
@@ -76,6 +77,7 @@ func TestAsk_noLeader(t *testing.T) {
 
 // TestAsk_viewer: who may write nothing is told so, and asks nobody.
 func TestAsk_viewer(t *testing.T) {
+	t.Parallel()
 	newHome(t, "asviewer")
 	v := newMember(t, "asviewer", "vi", "holdfast:viewers")
 	v.must(t, exitRefused, askedPool, []string{"plan", "-f", "-"}, "viewers may read, and read no secrets; for anything else ask an administrator")
@@ -86,6 +88,7 @@ func TestAsk_viewer(t *testing.T) {
 
 // TestAsk_secrets: what is secret in a file is in no Plan at any time, and in no Secret when the command is over.
 func TestAsk_secrets(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "asksecrets")
 	const value = "very-secret-value"
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {key: " + value + "}\n---\n"
@@ -128,6 +131,7 @@ func TestAsk_secrets(t *testing.T) {
 
 // TestAsk_olderPlan: a plan that a program made which found the answer out itself is compared and carried out like any other.
 func TestAsk_olderPlan(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "older")
 	plan := &api.Plan{}
 	key := client.ObjectKey{Namespace: p.namespace, Name: p.planned(t, p.manifest("ceph: {}"))}

@@ -46,6 +46,7 @@ func unpack(t *testing.T, path string) map[string]string {
 // TestSupportBundle: all that the API has is in it, the values of Secrets are not, wherever they stand, and what cannot
 // be had is named.
 func TestSupportBundle(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "bundle")
 	p.must(t, exitOK,
 		"apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\n"+

@@ -66,6 +66,7 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // TestCephClientFiles writes what a client needs, for its owner alone, and replaces nothing.
 func TestCephClientFiles(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "client-files")
 	const manifest = "apiVersion: holdfast.io/v1alpha1\nkind: Client\nmetadata: {name: app}\nspec: {cluster: c, caps: {mon: allow r}}\n"
 	dir := filepath.Join(t.TempDir(), "app")

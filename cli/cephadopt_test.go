@@ -44,6 +44,7 @@ func TestUndoWords(t *testing.T) {
 
 // What was adopted is taken back by applying it without that, also where the command was cut off when the object was just made.
 func TestDeclare_leftOutIsTakenBack(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "declare")
 	g := &globals{kubeconfig: p.kubeconfig, streams: streams{out: io.Discard}}
 	owner, err := g.owner()

@@ -21,6 +21,7 @@ func TestComplete_places(t *testing.T) {
 
 // TestComplete asks as a shell does.
 func TestComplete(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "complete")
 	manifest := "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\n" +
 		"metadata: {name: alpha}\nspec: {type: ceph, ceph: {}}\n"

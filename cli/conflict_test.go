@@ -17,6 +17,7 @@ import (
 
 // TestApply_conflict: a field that somebody else has applied is not written over, and both are told.
 func TestApply_conflict(t *testing.T) {
+	t.Parallel()
 	alice := newHome(t, "conflict")
 	bob := newPerson(t, "conflict", "holdfast:bob")
 	alice.must(t, exitOK, alice.manifest("ceph: {mon: {count: 3}}"), []string{"apply", "-f", "-"})
@@ -33,6 +34,7 @@ func TestApply_conflict(t *testing.T) {
 
 // TestApply_leftOutIsTakenBack: a field that was applied when the object was made goes when it is left out.
 func TestApply_leftOutIsTakenBack(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "leftout")
 	p.must(t, exitOK, p.manifest("interval: 30s, ceph: {}"), []string{"apply", "-f", "-"}, "storagecluster/c created")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"}, "storagecluster/c configured")
@@ -44,6 +46,7 @@ func TestApply_leftOutIsTakenBack(t *testing.T) {
 // TestApply_atOnce: two administrators apply conflicting specs at one moment. One wins, the other is told what and who, and what
 // is there is what the winner wants.
 func TestApply_atOnce(t *testing.T) {
+	t.Parallel()
 	const rounds = 30
 	both := []*person{newHome(t, "atonce"), newPerson(t, "atonce", "holdfast:bob")}
 	for round := range rounds {
@@ -66,6 +69,7 @@ func TestApply_atOnce(t *testing.T) {
 // TestApply_atOnceInOneName: on each server the administrator's kubeconfig is in the same name, so ownership of fields tells
 // nobody apart. What was checked before somebody else's write is not written after it.
 func TestApply_atOnceInOneName(t *testing.T) {
+	t.Parallel()
 	const rounds = 30
 	p := newHome(t, "onename")
 	g := globals{kubeconfig: p.kubeconfig}
@@ -134,6 +138,7 @@ func checkRound(t *testing.T, p *person, name string, lowest int, errs [2]error,
 
 // TestApply_asRead: what was read from the server is edited and applied, also when the status has moved since; not when somebody else has changed it.
 func TestApply_asRead(t *testing.T) {
+	t.Parallel()
 	alice := newHome(t, "asread")
 	bob := newPerson(t, "asread", "holdfast:bob")
 	alice.must(t, exitOK, alice.manifest("ceph: {mon: {count: 3}}"), []string{"apply", "-f", "-"})
@@ -165,6 +170,7 @@ func TestApply_asRead(t *testing.T) {
 
 // TestApply_asReadBeforeRequest: an orchestration that was asked for since is no conflict: the request is nobody's wish for the cluster.
 func TestApply_asReadBeforeRequest(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "asrequested")
 	p.must(t, exitOK, p.manifest("ceph: {mon: {count: 3}}"), []string{"apply", "-f", "-"})
 	p.must(t, exitOK, "", []string{"orchestrate", "c"})
@@ -194,6 +200,7 @@ func TestApply_asReadBeforeRequest(t *testing.T) {
 // TestApply_conflictMeanwhile: whoever loses to a write between the check and the plan is told what
 // and who, as whoever loses before is.
 func TestApply_conflictMeanwhile(t *testing.T) {
+	t.Parallel()
 	alice, bob := newHome(t, "meanwhile"), newPerson(t, "meanwhile", "holdfast:bob")
 	g := &globals{kubeconfig: alice.kubeconfig, namespace: "meanwhile", streams: streams{out: io.Discard, err: io.Discard}}
 	defer g.dropAsked()

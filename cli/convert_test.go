@@ -15,6 +15,7 @@ import (
 // TestConvert: the API takes all that 'holdfast convert' prints, and 'apply' refuses the files
 // themselves, and says so.
 func TestConvert(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "converted")
 	placed := regexp.MustCompile(`document 1, (item 1, )?line `)
 	files, err := filepath.Glob("convert/testdata/*.in.*")

@@ -11,6 +11,7 @@ import (
 
 // TestDelete_kept: what the server lets nobody delete is refused with exit code 3, and the plan for it, too.
 func TestDelete_kept(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "kept")
 	meta := metav1.ObjectMeta{Namespace: p.namespace, Name: "c-mon-a", Labels: map[string]string{api.LabelCluster: "c"}}
 	p.must(t, exitOK, "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, mode: Active, ceph: {}}\n",

@@ -59,6 +59,7 @@ func TestAgentAlone(t *testing.T) {
 
 // TestDoctor_token: what the doctor says takes back a token that is open.
 func TestDoctor_token(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t, "holdfast-system", "holdfast:tokens")
 	p.must(t, exitOK, "", []string{"token", "create", "--role", "server"})
 	_, out := p.do("", "doctor", "--data-dir", t.TempDir())

@@ -9,6 +9,7 @@ import (
 
 // TestDoctor_viewer: who may read all but Secrets is told of all but the tokens.
 func TestDoctor_viewer(t *testing.T) {
+	t.Parallel()
 	viewer := newMember(t, "default", "holdfast:looker", access.GroupViewers)
 	_, out := viewer.do("", "doctor", "--data-dir", t.TempDir())
 	for _, text := range []string{"OK    api ", "SKIP  tokens        you may not read the tokens", " agents ", " quorum "} {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
@@ -153,11 +154,24 @@ func (b *bench) must(err error) {
 func (b *bench) addHost(name string, heard metav1.ConditionStatus) {
 	h := &api.Host{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{api.LabelHostname: name}}}
 	b.must(b.client.Create(b.Context(), h))
-	h.Status.Addresses = []string{addressOf(name)}
-	h.Status.Conditions = []metav1.Condition{{
-		Type: api.HostAgentConnected, Status: heard, Reason: "Test", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
-	}}
-	b.must(b.client.Status().Update(b.Context(), h))
+	b.editHostStatus(name, func(s *api.HostStatus) {
+		s.Addresses = []string{addressOf(name)}
+		s.Conditions = []metav1.Condition{{
+			Type: api.HostAgentConnected, Status: heard, Reason: "Test", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+		}}
+	})
+}
+
+// editHostStatus changes the status of a Host, which a leader may change at the same time.
+func (b *bench) editHostStatus(name string, edit func(*api.HostStatus)) {
+	b.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		h := &api.Host{}
+		if err := b.client.Get(b.Context(), client.ObjectKey{Name: name}, h); err != nil {
+			return err
+		}
+		edit(&h.Status)
+		return b.client.Status().Update(b.Context(), h)
+	}))
 }
 
 // addressOf is an address of its own for each host.

@@ -37,16 +37,17 @@ func labelsText(labels map[string]string) string {
 
 // TestApply_hostless: a node whose labels no host has is nearly always a slip, so it is refused, with what may have been meant.
 func TestApply_hostless(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "hostless")
-	rack := func(h *api.Host) { h.Labels[api.LabelRack] = "r1" }
+	rack := func(h *api.Host) { h.Labels[api.LabelRack] = "hostless" }
 	p.editHost(t, "hostless-1", rack)
 	p.editHost(t, "hostless-2", rack)
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	const n3 = "kubernetes.io/hostname=hostless-3"
 	for name, tt := range map[string]struct{ node, manifest, says string }{
 		"a label that nobody has": {"n9", nodeFor("n9", "room: cellar"), "the labels room=cellar: see the hosts with 'holdfast host list'"},
-		"a slip in a label":       {"n9", nodeFor("n9", "rack: r1"), "the labels rack=r1: did you mean topology.holdfast.io/rack=r1?"},
-		"of a cluster to come":    {"n9", strings.Replace(nodeFor("n9", "rack: r1"), "cluster: c", "cluster: d", 1), "the labels rack=r1: did you mean"},
+		"a slip in a label":       {"n9", nodeFor("n9", "rack: hostless"), "the labels rack=hostless: did you mean topology.holdfast.io/rack=hostless?"},
+		"of a cluster to come":    {"n9", strings.Replace(nodeFor("n9", "rack: hostless"), "cluster: c", "cluster: d", 1), "the labels rack=hostless: did you mean"},
 		"a node that is there":    {"n3", nodeFor("n3", "kubernetes.io/hostname: hostless-33"), "did you mean " + n3 + "?"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,6 +68,7 @@ func TestApply_hostless(t *testing.T) {
 
 // TestApply_hostlessWhenPossible: a machine that joins later may be declared before it does, and then keeps nobody from anything else.
 func TestApply_hostlessWhenPossible(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "later")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	early := nodeFor("n9", "kubernetes.io/hostname: machine")

@@ -86,6 +86,7 @@ func (p *person) begin(t *testing.T, plan string) {
 
 // TestHost_ofDataNamesItsPlan: a command that empties a host whose disks are wiped is done by the name of its plan, and once.
 func TestHost_ofDataNamesItsPlan(t *testing.T) {
+	t.Parallel()
 	p := newWiped(t, "emptied", api.DeletionWipe)
 	fresh := newHome(t, "emptiedby")
 	fresh.editHost(t, "emptiedby-1", func(h *api.Host) { h.Status.Addresses = []string{"10.0.0.9"} })
@@ -125,6 +126,7 @@ func TestHost_ofDataNamesItsPlan(t *testing.T) {
 
 // TestHost_planIsWaitedFor: with --wait the action that a plan makes is followed to its end, whatever that is.
 func TestHost_planIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	p := newWiped(t, "awaited", api.DeletionWipe)
 	for state, says := range map[api.ActionState]string{api.ActionDone: "nothing is left on it", api.ActionFailed: "refused, and nothing was changed: nothing is left on it"} {
 		plan := nameIn(t, p.must(t, exitRefused, "", []string{"host", "drain", "awaited-1"}, "name it with"))
@@ -168,6 +170,7 @@ func (p *person) plans(t *testing.T) int {
 
 // TestHost_planSaysWhatMoved: the plan of an action on a host binds as any other does.
 func TestHost_planSaysWhatMoved(t *testing.T) {
+	t.Parallel()
 	p := newWiped(t, "stale", api.DeletionWipe)
 	p.must(t, exitOK, "", []string{"host", "drain", "stale-2", "--dry-run"}, "[DATA IS DESTROYED]")
 	for name, tt := range map[string]struct {
@@ -204,6 +207,7 @@ func TestHost_planSaysWhatMoved(t *testing.T) {
 
 // TestHost_actsAtOnce: nothing has to be named where nothing is wiped: the data is kept, the host comes back, or nobody is left to wipe it.
 func TestHost_actsAtOnce(t *testing.T) {
+	t.Parallel()
 	p := newWiped(t, "wiping", api.DeletionWipe)
 	keeps := newWiped(t, "keeping", api.DeletionRetain)
 	silence := func(h *api.Host) {
@@ -236,6 +240,7 @@ func hostActionYAML(name, kind, host, parameters string) string {
 
 // TestPlan_restart: a restart that is asked for in a file is no change without a risk.
 func TestPlan_restart(t *testing.T) {
+	t.Parallel()
 	p := newWiped(t, "restarts", api.DeletionRetain)
 	p.must(t, exitOK, "{apiVersion: holdfast.io/v1alpha1, kind: Action, metadata: {name: again}, spec: {kind: daemon.restart, target: daemon/c-osd-1, host: restarts-1, cluster: c}}",
 		[]string{"plan", "-f", "-", "--dry-run"}, "action/restarts/again", "[less redundancy]", "highest risk: Redundancy")
@@ -243,6 +248,7 @@ func TestPlan_restart(t *testing.T) {
 
 // TestPlan_impossibleAction: what can never be begun is refused when it is planned, in the words that applying it would end with.
 func TestPlan_impossibleAction(t *testing.T) {
+	t.Parallel()
 	p := newWiped(t, "impossible", api.DeletionRetain)
 	for spec, want := range map[string]string{
 		"kind: test.strange, target: host/impossible-1, host: impossible-1":                                          `action/a: kind "test.strange" does not exist; choose one of `,
@@ -262,6 +268,7 @@ func TestPlan_impossibleAction(t *testing.T) {
 
 // TestApply_ofAHostsAction: from a file it is as by its command.
 func TestApply_ofAHostsAction(t *testing.T) {
+	t.Parallel()
 	p := newWiped(t, "filed", api.DeletionWipe)
 	drain := hostActionYAML("drain-filed", "host.drain", "filed-1", "")
 	p.must(t, exitOK, drain, []string{"plan", "-f", "-", "--dry-run"}, "action/holdfast-system/drain-filed", "Active -> Drain", "[DATA IS DESTROYED]")

@@ -23,6 +23,7 @@ func poolNamed(name, labels string) string {
 
 // TestLikeKubectl_names: get and delete take what kubectl takes.
 func TestLikeKubectl_names(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "likekubectl")
 	manifest := "apiVersion: holdfast.io/v1alpha1\nkind: StorageCluster\nmetadata: {name: c}\nspec: {type: ceph, ceph: {}}\n" +
 		poolNamed("a", "tier: fast") + poolNamed("b", "tier: fast") + poolNamed("d", "tier: slow")
@@ -49,6 +50,7 @@ func TestLikeKubectl_names(t *testing.T) {
 // TestLikeKubectl_files: apply takes directories, addresses and kustomizations, and tells of all
 // faults at once. A dry run changes nothing.
 func TestLikeKubectl_files(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "likefiles")
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -135,6 +137,7 @@ func TestOwnFlags(t *testing.T) {
 
 // TestVersion: the agents are named where the API answers; where it does not the program's own is printed.
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "versionsof")
 	var h api.Host
 	if err := p.Get(t.Context(), client.ObjectKey{Name: "versionsof-1"}, &h); err != nil {

@@ -23,6 +23,7 @@ func standingOf(p *api.Pool, s kstatus.Standing) {
 // TestWait_laterRun: a resource that was refused before the write is judged by a run that began
 // after the write. The test stands in for the engine, which takes its time.
 func TestWait_laterRun(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "lacking")
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "lacking", Name: name} }
 	c := &api.StorageCluster{ObjectMeta: named("c"), Spec: api.StorageClusterSpec{

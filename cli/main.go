@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,8 @@ func (e *exitError) ExitCode() int { return e.code }
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+	// firstWordTime is less than the constant of this name for tests without a leader; 0 is the constant.
+	firstWordTime time.Duration
 }
 
 // Main runs the program with these arguments and returns its exit code.

@@ -111,7 +111,6 @@ func newPerson(t *testing.T, namespace, name string) *person {
 // newMember is somebody with a certificate in this name and group.
 func newMember(t *testing.T, namespace, name, group string) *person {
 	t.Helper()
-	setFirstWordTime(t, 500*time.Millisecond)
 	shared.once.Do(func() { shared.err = startShared(t) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
@@ -136,20 +135,16 @@ func newMember(t *testing.T, namespace, name, group string) *person {
 	return p
 }
 
-// setFirstWordTime makes it short for one test: on a server without an engine no leader ever says anything.
-func setFirstWordTime(t *testing.T, d time.Duration) {
-	before := firstWordTime
-	firstWordTime = d
-	t.Cleanup(func() { firstWordTime = before })
-}
-
 // do runs a command; input is its standard input.
 func (p *person) do(input string, args ...string) (code int, out string) {
 	var text bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	args = append(args, "--kubeconfig", p.kubeconfig, "-n", p.namespace)
-	code = run(ctx, args, streams{in: strings.NewReader(input), out: &text, err: &text})
+	code = run(ctx, args, streams{
+		in: strings.NewReader(input), out: &text, err: &text,
+		firstWordTime: 500 * time.Millisecond, // most of these tests have no leader
+	})
 	return code, text.String()
 }
 

@@ -96,6 +96,7 @@ func TestExamples_areManifests(t *testing.T) {
 
 // TestManifest_lines: each fault of a file is named with its field and line, in one go.
 func TestManifest_lines(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "faulty")
 	const file = "# pools\n---\n# nothing\n---\napiVersion: holdfast.io/v1alpha1\nkind: Pool\n" +
 		"metadata: {name: a}\nspec:\n  cluster: c\n" +

@@ -26,6 +26,7 @@ func (p *person) managers(t *testing.T, o client.Object) (names []string) {
 
 // TestOwner_everyCommand: whatever the command, others read who changed an object.
 func TestOwner_everyCommand(t *testing.T) {
+	t.Parallel()
 	p, kim := newHome(t, "owners"), newPerson(t, "owners", "kim")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	plan := p.planned(t, p.manifest("interval: 30s, ceph: {}"))
@@ -49,6 +50,7 @@ func TestOwner_everyCommand(t *testing.T) {
 
 // TestOwner_noConflictWithItself: what somebody labelled is theirs to label otherwise by a file, and nobody else's.
 func TestOwner_noConflictWithItself(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "itself")
 	kim, bob := newPerson(t, "itself", "kim"), newPerson(t, "itself", "bob")
 	kim.must(t, exitOK, "", []string{"host", "label", "itself-1", "rack=r1"}, "labelled")

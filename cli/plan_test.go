@@ -89,6 +89,7 @@ func (p *person) state(t *testing.T, plan string) api.PlanState {
 }
 
 func TestPlan_isDoneExactly(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "exactly")
 	out := p.must(t, exitOK, p.manifest("ceph: {}"), []string{"plan", "-f", "-"},
 		"storagecluster/exactly/c", "spec.ceph.mon.count:", "start 5 daemons", "exactly-1  mgr.a mon.a", "prepare 3 daemons",
@@ -110,6 +111,7 @@ func TestPlan_isDoneExactly(t *testing.T) {
 }
 
 func TestPlan_cannotBeChanged(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "frozen")
 	x := &api.Plan{}
 	if err := p.Get(t.Context(), types.NamespacedName{Namespace: "frozen", Name: p.planned(t, p.manifest("ceph: {}"))}, x); err != nil {
@@ -143,6 +145,7 @@ func (p *person) editHost(t *testing.T, name string, edit func(*api.Host)) *api.
 
 // TestPlan_saysWhatMoved: whatever a plan depends on binds it; what moves by itself does not.
 func TestPlan_saysWhatMoved(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "moved")
 	bob := newPerson(t, "moved", "holdfast:bob")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
@@ -203,6 +206,7 @@ func TestPlan_saysWhatMoved(t *testing.T) {
 }
 
 func TestPlan_ofAnotherNamespace(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "here")
 	name := p.planned(t, p.manifest("ceph: {}"))
 	newPerson(t, "default", "holdfast:admin").must(t, exitRefused, "", []string{"apply", "--plan", name}, "is in namespace here, not in default")
@@ -210,6 +214,7 @@ func TestPlan_ofAnotherNamespace(t *testing.T) {
 
 // TestPlan_begunIsGoneOnWith: a plan that was cut off between two writes is finished, though its own writes have moved the world.
 func TestPlan_begunIsGoneOnWith(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "begun")
 	name := p.planned(t, p.manifest("ceph: {}"))
 	x := &api.Plan{}
@@ -241,6 +246,7 @@ func TestPlan_begunIsGoneOnWith(t *testing.T) {
 
 // TestPlan_cutOffBeforeItsFirstWrite: a plan that is marked as being applied, and of which nothing is written, is looked at as if it were new.
 func TestPlan_cutOffBeforeItsFirstWrite(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "cutoff")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	name := p.planned(t, p.manifest("interval: 30s, ceph: {}")) // its nodes are as it wants them, and were before
@@ -264,6 +270,7 @@ func TestPlan_cutOffBeforeItsFirstWrite(t *testing.T) {
 
 // TestPlan_begunDestroysNothingUnnamed: the rest of a plan that was begun is not written when it would destroy data now, and did not when it was made.
 func TestPlan_begunDestroysNothingUnnamed(t *testing.T) {
+	t.Parallel()
 	p := newWiped(t, "unnamed", api.DeletionRetain)
 	nodes := strings.Split(strings.ReplaceAll(strings.ReplaceAll(p.manifest("ceph: {}"), "[wwn-10]", "[]"), "[wwn-20]", "[]"), "---\n")[1:3]
 	name := p.planned(t, strings.Join(nodes, "---\n"))
@@ -288,6 +295,7 @@ func TestPlan_begunDestroysNothingUnnamed(t *testing.T) {
 
 // TestDelete_ofDataNamesItsPlan: what destroys data is done only by the name of a plan.
 func TestDelete_ofDataNamesItsPlan(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "wiped")
 	p.must(t, exitOK, p.manifest("deletionPolicy: Wipe, ceph: {}"), []string{"apply", "-f", "-"})
 	p.must(t, exitOK, "", []string{"plan", "--delete", "storagecluster/c", "--dry-run"}, "1 object to delete; highest risk: None")
@@ -312,6 +320,7 @@ func TestDelete_ofDataNamesItsPlan(t *testing.T) {
 
 // TestApply_ofDataNamesItsPlan: a policy that is changed while the cluster is already going would wipe what was to be kept.
 func TestApply_ofDataNamesItsPlan(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "policy")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	c := p.cluster(t)
@@ -341,6 +350,7 @@ func TestApply_ofDataNamesItsPlan(t *testing.T) {
 
 // TestApply_ofADiskNamesItsPlan: Ceph, which would have to say what becomes of the OSD, does not answer.
 func TestApply_ofADiskNamesItsPlan(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "disk")
 	manifest := p.manifest("deletionPolicy: Wipe, ceph: {}")
 	p.must(t, exitOK, manifest, []string{"apply", "-f", "-"})
@@ -368,6 +378,7 @@ func TestApply_ofADiskNamesItsPlan(t *testing.T) {
 
 // TestDelete_ofAPoolNamesItsPlan: what was made goes with its data, whether or not Ceph can be asked now; what was never made has none.
 func TestDelete_ofAPoolNamesItsPlan(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "wiped-pools")
 	const pool = "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: %s}\nspec: {cluster: c, deletionPolicy: %s}\n"
 	for name, policy := range map[string]string{"made": "Wipe", "unmade": "Wipe", "kept": "Retain"} {
@@ -390,6 +401,7 @@ func TestDelete_ofAPoolNamesItsPlan(t *testing.T) {
 
 // TestDelete_saysWhatIsRefused: what cannot be done now is not begun, unless its owner says that it may wait.
 func TestDelete_saysWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "held")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	p.must(t, exitRefused, "", []string{"delete", "storagenode", "n3"}, "nothing was changed", "3 mons need 3 hosts", "--when-possible")
@@ -397,6 +409,7 @@ func TestDelete_saysWhatIsRefused(t *testing.T) {
 }
 
 func TestPlan_output(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "output")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"plan", "-f", "-", "-o", "yaml"}, "kind: Plan", "operation: Apply", "object: daemon/c-mon-a")
 	p.must(t, exitUsage, p.manifest("ceph: {}"), []string{"plan", "-f", "-", "-o", "xml"})
@@ -411,6 +424,7 @@ func TestPlan_output(t *testing.T) {
 // TestPlan_ofOneDeletionTwice: when another plan has deleted what a plan deletes, it is said that
 // this is gone, and of nothing else.
 func TestPlan_ofOneDeletionTwice(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "twice")
 	p.must(t, exitOK, p.manifest("ceph: {}"), []string{"apply", "-f", "-"})
 	p.must(t, exitOK, "{apiVersion: holdfast.io/v1alpha1, kind: Pool, metadata: {name: x}, spec: {cluster: c}}",

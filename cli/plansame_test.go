@@ -8,6 +8,7 @@ import (
 )
 
 func TestApply_otherAPIVersion(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "versions")
 	for _, version := range []string{"holdfast.io/v7", "nowhere.example/v1"} {
 		text := strings.Replace(p.manifest("ceph: {mon: {count: 3}}"), "holdfast.io/v1alpha1", version, 1)
@@ -17,6 +18,7 @@ func TestApply_otherAPIVersion(t *testing.T) {
 
 // TestPlan_unchanged: a plan of what is there already has no changes, and one that was carried out says where to see how far it is.
 func TestPlan_unchanged(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "calm")
 	const pool = "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: a}\nspec: {cluster: none}\n"
 	p.must(t, exitOK, pool, []string{"apply", "-f", "-"})
@@ -31,6 +33,7 @@ func TestPlan_unchanged(t *testing.T) {
 
 // TestGet_events: core Events are what the ClusterEvents tell.
 func TestGet_events(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "told")
 	p.must(t, exitOK, "", []string{"get", "events"}, "No resources found in told namespace")
 	const event = "apiVersion: holdfast.io/v1alpha1\nkind: ClusterEvent\nmetadata: {name: c-0000000001}\n" +
@@ -42,6 +45,7 @@ func TestGet_events(t *testing.T) {
 
 // TestPlan_exitCode: a script sees whether there are changes, and gets the name of the plan.
 func TestPlan_exitCode(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "scripted")
 	const pool = "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: a}\nspec: {cluster: none}\n"
 	out := p.must(t, exit.Changes, pool, []string{"plan", "-f", "-", "--exit-code", "--dry-run"}, "pool/")
@@ -49,7 +53,8 @@ func TestPlan_exitCode(t *testing.T) {
 		t.Errorf("changes are no fault:\n%s", out)
 	}
 	p.must(t, exitUsage, pool, []string{"plan", "-f", "-", "-o", "name", "--dry-run"}, "leave out one of the two")
-	name := strings.TrimSpace(p.must(t, exit.Changes, pool, []string{"plan", "-f", "-", "--exit-code", "-o", "name"}))
+	lines := strings.Fields(p.must(t, exit.Changes, pool, []string{"plan", "-f", "-", "--exit-code", "-o", "name"}))
+	name := lines[len(lines)-1] // a slow leader is waited for in a line before, on standard error
 	p.must(t, exitOK, "", []string{"apply", "--plan", name})
 	p.must(t, exitOK, pool, []string{"plan", "-f", "-", "--exit-code"})
 	p.must(t, exit.Changes, "", []string{"plan", "--delete", "pool/a", "--exit-code", "-o", "json"}, `"Delete"`)

@@ -86,6 +86,7 @@ func TestPlan_namedInSilence(t *testing.T) {
 
 // TestPlan_silentGluster: so it is where no node of another storage system is heard that was heard before.
 func TestPlan_silentGluster(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "mutegluster")
 	manifest := strings.NewReplacer("type: ceph, ceph: {}", "type: glusterfs", "type: ceph", "type: glusterfs").Replace(p.manifest("ceph: {}"))
 	p.must(t, exitOK, manifest, []string{"apply", "-f", "-"})

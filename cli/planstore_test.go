@@ -14,6 +14,7 @@ import (
 // TestMarkPlan: a mark leaves alone what this program does not know of a plan, and overwrites
 // nothing that was written since.
 func TestMarkPlan(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "marked")
 	plan := &api.Plan{}
 	key := client.ObjectKey{Namespace: "marked", Name: p.planned(t, askedPool)}
@@ -47,6 +48,7 @@ func TestMarkPlan(t *testing.T) {
 
 // TestPlan_tooLarge: what has no room in a plan is refused before anything is sent.
 func TestPlan_tooLarge(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "toolarge")
 	pools := func(n int, note string) string {
 		var all strings.Builder

@@ -7,6 +7,7 @@ import (
 
 // TestAstray: what names a cluster that there is not is told of by plan and apply, and is made all the same.
 func TestAstray(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "astray")
 	const pool = "apiVersion: holdfast.io/v1alpha1\nkind: Pool\nmetadata: {name: images}\nspec: {cluster: cephh}\n"
 	const word = "storagecluster/cephh does not exist in namespace astray (yet)"

@@ -14,6 +14,7 @@ import (
 
 // TestStatus_silentHost: nobody knows how the daemons of a host are whose agent is silent, and status says so as get does, also while it watches.
 func TestStatus_silentHost(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "hushed")
 	c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "c"}, Spec: api.StorageClusterSpec{Type: api.StorageCeph, Interval: metav1.Duration{Duration: time.Minute}, Ceph: &api.CephSpec{}}}
 	if err := p.Create(t.Context(), c); err != nil {

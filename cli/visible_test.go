@@ -14,6 +14,7 @@ import (
 
 // TestRun_visible: whatever stands in what is printed, the terminal acts on none of it.
 func TestRun_visible(t *testing.T) {
+	t.Parallel()
 	var out, complaint bytes.Buffer
 	if code := run(context.Background(), []string{"apply", "-f", "/nowhere/\x1b[2J"}, streams{in: strings.NewReader(""), out: &out, err: &complaint}); code == exitOK {
 		t.Fatal("a file that is not there was applied")

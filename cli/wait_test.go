@@ -83,6 +83,7 @@ func TestWaitGone(t *testing.T) {
 
 // TestApply_waitsForAllClusters: what becomes of each is told, whichever comes first in the file.
 func TestApply_waitsForAllClusters(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "several")
 	for _, name := range []string{"slow", "quick"} {
 		c := &api.StorageCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "several", Name: name}, Spec: api.StorageClusterSpec{Type: api.StorageCeph, Interval: metav1.Duration{Duration: time.Minute}, Ceph: &api.CephSpec{}}}
@@ -117,6 +118,7 @@ func TestApply_waitsForAllClusters(t *testing.T) {
 
 // A volume of a cluster that is not there is not waited for: nobody acts on it.
 func TestApply_waitsForNoCluster(t *testing.T) {
+	t.Parallel()
 	p := newHome(t, "nowhere")
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"cluster": "typo"}}}
 	u.SetKind("Volume")
