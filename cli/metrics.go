@@ -56,7 +56,7 @@ func (q quorum) Collect(metrics chan<- prometheus.Metric) {
 	if s == nil {
 		return
 	}
-	roles, silent := map[string]int{"voter": 0, "learner": 0, "standby": len(s.Standbys)}, 0
+	roles, silent := map[string]int{"voter": 0, "learner": 0, "standby": len(s.AllStandbys())}, 0
 	for _, m := range s.Members {
 		role := "learner"
 		if m.Voter {

@@ -18,7 +18,7 @@ import (
 // TestQuorum_metric: the server that leads etcd shows how its members are, and the others nothing.
 func TestQuorum_metric(t *testing.T) {
 	status := &quorumview.Status{
-		Want: 3, Spare: 1, Standbys: []string{"d"},
+		Want: 3, Spare: 1, Standbys: []string{"d"}, Full: []quorumview.Full{{Name: "e", Problem: "1 of 10 GiB is free"}},
 		Members: []quorumview.Member{{Name: "a", Voter: true, Answers: true}, {Name: "b", Voter: true}, {Name: "c", Answers: true}},
 	}
 	registry := prometheus.NewRegistry()
@@ -40,7 +40,7 @@ func TestQuorum_metric(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"holdfast_quorum_members voter": 2, "holdfast_quorum_members learner": 1, "holdfast_quorum_members standby": 1,
+		"holdfast_quorum_members voter": 2, "holdfast_quorum_members learner": 1, "holdfast_quorum_members standby": 2,
 		"holdfast_quorum_members_silent": 1, "holdfast_quorum_members_wanted": 3, "holdfast_quorum_failures_tolerated": 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
