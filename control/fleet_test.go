@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,17 +111,11 @@ func ask(t *testing.T, config *rest.Config, path string) string {
 // overload is how many requests there are at any moment: twice what the library would let in. It would refuse the rest.
 const overload = 800
 
-// lineWait is how long a request waits for its turn before the server answers 429: a quarter of
-// its 60 s, by the library's filter for priority and fairness. A slow machine, or the race detector,
-// can need longer for all of overload.
-const lineWait = 15 * time.Second
-
 // fewBeats is how many heartbeats, one after the other, get at least through beside the overload, however slow the machine is.
 const fewBeats = 5
 
-// TestHeartbeatsUnderLoad: while agents ask for far more than the server can do, each heartbeat gets
-// through at the first try, and before them; so does the administrator; and those who wait are
-// answered: none is told to come again before lineWait.
+// TestHeartbeatsUnderLoad: while agents ask for far more than the server can do, each heartbeat gets through at the first try, and
+// before them; so does the administrator; and those who wait are answered in the end, none is told to come again.
 func TestHeartbeatsUnderLoad(t *testing.T) {
 	s, config := sharedServer(t)
 	admin := newClient(t, s.Config())
@@ -138,18 +131,14 @@ func TestHeartbeatsUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	var load sync.WaitGroup
-	var left, late atomic.Int64
+	var left atomic.Int64
 	left.Store(2 * overload)
-	const daemonsOfBusy = "/apis/holdfast.io/v1alpha1/daemons?fieldSelector=spec.host%3Dbusy"
 	to := linesOf(t, busy.config, 8)
 	for n := range overload {
 		load.Go(func() {
 			for range 2 {
-				asked := time.Now()
-				code, err := to[n%len(to)].do(timeout(t), http.MethodGet, daemonsOfBusy, "")
-				if code == http.StatusTooManyRequests && time.Since(asked) >= lineWait {
-					late.Add(1)
-				} else if err != nil || code != http.StatusOK {
+				code, err := to[n%len(to)].do(timeout(t), http.MethodGet, "/apis/holdfast.io/v1alpha1/daemons?fieldSelector=spec.host%3Dbusy", "")
+				if err != nil || code != http.StatusOK {
 					t.Errorf("a list under load: %d, %v", code, err)
 				}
 				left.Add(-1)
@@ -168,9 +157,6 @@ func TestHeartbeatsUnderLoad(t *testing.T) {
 		}
 	}
 	load.Wait()
-	if late.Load() > overload {
-		t.Errorf("%d of %d requests had no turn within %v", late.Load(), 2*overload, lineWait)
-	}
 	// Who waits in the same line as all others gets through once or twice in that time.
 	if beats < fewBeats {
 		t.Errorf("%d heartbeats while there were %d other requests: want at least %d", beats, 2*overload, fewBeats)
