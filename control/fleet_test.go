@@ -108,9 +108,6 @@ func ask(t *testing.T, config *rest.Config, path string) string {
 	return string(text)
 }
 
-// overload is how many requests there are at any moment: twice what the library would let in. It would refuse the rest.
-const overload = 800
-
 // fewBeats is how many heartbeats, one after the other, get at least through beside the overload, however slow the machine is.
 const fewBeats = 5
 

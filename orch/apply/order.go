@@ -35,6 +35,24 @@ func isBefore(a, b *api.Action) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
 }
 
+// Unwritten is an Action of a cluster that has not ended, and has not written its objects yet, one
+// of which has this kind and name; nil where there is none. Without a name any object of the kind
+// counts. An Action that waits for approval or is cancelled does not count, and neither does one
+// that is called except.
+func Unwritten(all []api.Action, cluster, kind, name, except string) *api.Action {
+	for i := range all {
+		a := &all[i]
+		waits := a.Name != except && a.Spec.Kind == Kind && a.Spec.Cluster == cluster &&
+			a.Spec.Want != api.WantCancelled && !a.Status.State.Final() && a.Status.State != api.ActionPendingApproval
+		if waits && !hasWritten(a) && writesTo(a, func(w write) bool {
+			return w.Object["kind"] == kind && (name == "" || nameIn(w) == name)
+		}) {
+			return a
+		}
+	}
+	return nil
+}
+
 // hasWritten says whether an Action has written everything that it declares.
 func hasWritten(a *api.Action) bool {
 	return slices.ContainsFunc(a.Status.Steps, func(s api.ActionStep) bool {
@@ -44,15 +62,17 @@ func hasWritten(a *api.Action) bool {
 
 // overlap says whether an Action writes to one of the objects that others write to.
 func overlap(a *api.Action, writes []write) bool {
-	others, err := writesOf(a)
-	if err != nil {
-		return false // it is refused
-	}
-	return slices.ContainsFunc(others, func(o write) bool {
+	return writesTo(a, func(o write) bool {
 		return slices.ContainsFunc(writes, func(w write) bool {
 			return w.Object["kind"] == o.Object["kind"] && nameIn(w) == nameIn(o)
 		})
 	})
+}
+
+// writesTo says whether an Action writes to an object for which is holds.
+func writesTo(a *api.Action, is func(write) bool) bool {
+	all, err := writesOf(a)
+	return err == nil && slices.ContainsFunc(all, is) // one that cannot be read is refused
 }
 
 func nameIn(w write) any {

@@ -81,6 +81,34 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
+func TestUnwritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*api.Action)
+		name   string
+		finds  bool
+	}{
+		"one that has not written":       {func(*api.Action) {}, "home", true},
+		"any of the kind":                {func(*api.Action) {}, "", true},
+		"one that has not begun":         {func(a *api.Action) { a.Status = api.ActionStatus{} }, "home", true},
+		"one that writes another object": {func(*api.Action) {}, "other", false},
+		"one that has written":           {func(a *api.Action) { a.Status.Steps[0].State = api.StepDone }, "home", false},
+		"one that has ended":             {func(a *api.Action) { a.Status.State = api.ActionFailed }, "home", false},
+		"one of another cluster":         {func(a *api.Action) { a.Spec.Cluster = "other" }, "home", false},
+		"one that is cancelled":          {func(a *api.Action) { a.Spec.Want = api.WantCancelled }, "home", false},
+		"one that waits for approval": {func(a *api.Action) {
+			a.Status.State = api.ActionPendingApproval
+		}, "home", false},
+		"the one of the call": {func(a *api.Action) { a.Name = "orch-own" }, "home", false},
+	} {
+		a := applying(t, "orch-a", 5, object("Filesystem", "home", "x"))
+		c.change(a)
+		got := Unwritten([]api.Action{*a}, "ceph", "Filesystem", c.name, "orch-own")
+		if (got != nil) != c.finds {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func writing(t *testing.T, u *unstructured.Unstructured) func(*api.Action) {
 	return func(a *api.Action) { a.Spec.Parameters = applying(t, "", 0, u).Spec.Parameters }
 }

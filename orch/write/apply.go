@@ -112,7 +112,7 @@ func (c *Call) check(ctx context.Context, writes []spec.Write) (*checked, error)
 		if err != nil {
 			return nil, err
 		}
-		if !same(target) {
+		if !same(target) || c.unwritten(w.Object.GetKind(), w.Object.GetName()) != nil {
 			found.changes = append(found.changes, w)
 			request.Targets = withTarget(request.Targets, target)
 		}

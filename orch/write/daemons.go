@@ -160,31 +160,40 @@ func addDaemon(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	name := strings.TrimSuffix(a.Spec.Type+"."+a.Spec.ID, ".")
-	document := spec.Documents(c.View)[name]
+	if err := c.awaitWritten(ctx, a.Spec.Type, a.Spec.ID); err != nil {
+		return nil, err
+	}
+	document := grown(c.View, name, a.Spec.Placement.Hosts)
 	if document == nil {
 		return nil, answer.Errorf("nothing declares service %s: declare it with 'ceph orch apply %s'", name,
 			a.Spec.Type)
-	}
-	placement, _ := document["placement"].(map[string]any)
-	if placement == nil {
-		placement = map[string]any{}
-		document["placement"] = placement
-	}
-	count := 0
-	for _, d := range c.View.Daemons {
-		if spec.ServiceOf(&d, "") == name {
-			count++
-		}
-	}
-	placement["count"] = count + 1
-	if hosts, is := placement["hosts"].([]any); is {
-		placement["hosts"] = append(hosts, a.Spec.Placement.Hosts...)
 	}
 	text, err := json.Marshal(document)
 	if err != nil {
 		return nil, err
 	}
 	return c.apply(ctx, []json.RawMessage{text}, false)
+}
+
+// grown is the document of a service with one more daemon than are declared, and on more hosts.
+// It is nil where nothing declares the service.
+func grown(v *engine.View, name string, hosts []any) map[string]any {
+	for _, s := range spec.Services(v) {
+		if s.Name != name || s.IsDeleted() {
+			continue
+		}
+		placement, _ := s.Document["placement"].(map[string]any)
+		if placement == nil {
+			placement = map[string]any{}
+			s.Document["placement"] = placement
+		}
+		placement["count"] = s.Size + 1
+		if has, is := placement["hosts"].([]any); is {
+			placement["hosts"] = append(has, hosts...)
+		}
+		return s.Document
+	}
+	return nil
 }
 
 // rescan has a host look for new disks.

@@ -56,6 +56,9 @@ func removeService(ctx context.Context, c *Call) (any, error) {
 	case "osd":
 		return removeGroup(ctx, c, id, a.Force)
 	}
+	if err := c.awaitWritten(ctx, kind, id); err != nil {
+		return nil, err
+	}
 	r := c.resourceOf(kind, id)
 	if r == nil {
 		return fmt.Sprintf("Invalid service '%s'. Use 'ceph orch ls' to list available services.\n", a.Name), nil
@@ -74,11 +77,16 @@ func removeService(ctx context.Context, c *Call) (any, error) {
 	return "Removed service " + a.Name, nil
 }
 
+// resourceKinds are the kinds of the resources that declare services, by the types of these.
+var resourceKinds = map[string]string{
+	"mds": "Filesystem", "rgw": "ObjectStore", "rbd-mirror": "RBDMirror", "osd": "DriveGroup",
+	"mon": "StorageCluster", "mgr": "StorageCluster",
+}
+
 // resourceOf is the resource that declares a service, nil where there is none.
 func (c *Call) resourceOf(kind, id string) api.Resource {
-	kinds := map[string]string{"mds": "Filesystem", "rgw": "ObjectStore", "rbd-mirror": "RBDMirror"}
 	for _, r := range c.View.Resources {
-		if r.ResourceKind() == kinds[kind] && (r.GetName() == id || kind == "rbd-mirror" && id == "") {
+		if r.ResourceKind() == resourceKinds[kind] && (r.GetName() == id || kind == "rbd-mirror" && id == "") {
 			return r
 		}
 	}

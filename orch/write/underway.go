@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/orch/answer"
 	"github.com/holdfast-storage/holdfast/orch/apply"
+	"github.com/holdfast-storage/holdfast/orch/spec"
 )
 
 // Ceph sends a command again to the mgr that takes over from one that died, and people repeat what
@@ -43,6 +46,39 @@ func applies(c *Call, a *api.Action) bool {
 // missing says whether ok does not hold for all.
 func missing(all []string, ok func(string) bool) bool {
 	return slices.ContainsFunc(all, func(s string) bool { return !ok(s) })
+}
+
+// awaitWritten waits until the Actions of earlier calls have written what these declare of a
+// service: a call that adds to it, or removes it, builds on that. The call has a new view then.
+// After a moment it is refused.
+func (c *Call) awaitWritten(ctx context.Context, kind, id string) error {
+	name := id
+	switch kind {
+	case "mon", "mgr":
+		name = c.View.Cluster.Name
+	case "osd":
+		name = spec.GroupName(id)
+	}
+	if c.unwritten(resourceKinds[kind], name) == nil {
+		return nil
+	}
+	c.until(ctx, writtenWithin, func(v *engine.View) bool {
+		c.View = v
+		return c.unwritten(resourceKinds[kind], name) == nil
+	})
+	a := c.unwritten(resourceKinds[kind], name)
+	if a == nil {
+		return nil
+	}
+	return &answer.Error{Errno: -int(syscall.EAGAIN), Message: fmt.Sprintf("action %s, with which an earlier call "+
+		"declares the service, has not written it yet; try again, or cancel it with 'holdfast%s action cancel %s'",
+		a.Name, inNamespace(a.Namespace), a.Name)}
+}
+
+// unwritten is the Action of an earlier call that has not written an object yet, nil where there
+// is none.
+func (c *Call) unwritten(kind, name string) *api.Action {
+	return apply.Unwritten(c.View.Actions, c.View.Cluster.Name, kind, name, c.name())
 }
 
 // endRemovals cancels the Actions that have none but these devices leave, and waits until they have

@@ -2,12 +2,16 @@ package write
 
 import (
 	"context"
+	"errors"
+	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -120,5 +124,59 @@ func TestEndRemovals(t *testing.T) {
 				t.Errorf("%s: action %s is to be %q", name, a.Name, now.Spec.Want)
 			}
 		}
+	}
+}
+
+// TestGrown: a service has one daemon more than are declared, however many the leader has made.
+func TestGrown(t *testing.T) {
+	fs := &api.Filesystem{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "home"}}
+	fs.Spec.ActiveMDS, fs.Spec.StandbyMDS = 1, new(int32(2))
+	fs.Spec.Placement.Hosts = []string{"h1", "h2"}
+	v := callWith().View
+	v.Resources = []api.Resource{fs}
+	document := grown(v, "mds.home", []any{"h3"})
+	want := map[string]any{"count": 4, "hosts": []any{"h1", "h2", "h3"}}
+	if !reflect.DeepEqual(document["placement"], want) {
+		t.Errorf("%v, want %v", document["placement"], want)
+	}
+	if document := grown(v, "mds.other", nil); document != nil {
+		t.Errorf("%v", document)
+	}
+}
+
+// laterHome is a leader whose view is a later one each time, and the last one for ever.
+type laterHome struct {
+	Home
+	views []*engine.View
+}
+
+func (h *laterHome) View(context.Context, types.NamespacedName) (*engine.View, error) {
+	v := h.views[0]
+	if len(h.views) > 1 {
+		h.views = h.views[1:]
+	}
+	return v, nil
+}
+
+func TestAwaitWritten(t *testing.T) {
+	unwritten, written := removalOf(t, "orch-a", "exclude", false, "d1"), removalOf(t, "orch-a", "exclude", false, "d1")
+	for _, a := range []*api.Action{unwritten, written} {
+		a.Spec.Parameters, _ = apply.Parameters([]spec.Write{{Object: object("Filesystem", "default", "home")}}, false)
+	}
+	written.Status.Steps = []api.ActionStep{{Name: apply.StepPersist, State: api.StepDone}}
+	before, after := callWith(unwritten).View, callWith(written).View
+
+	c := &Call{Call: answer.Call{View: before}, Home: &laterHome{views: []*engine.View{before, before, after}}}
+	if err := c.awaitWritten(t.Context(), "mds", "home"); err != nil || c.View != after {
+		t.Errorf("%v", err)
+	}
+	c = &Call{Call: answer.Call{View: before}, Home: &laterHome{views: []*engine.View{before}}}
+	if err := c.awaitWritten(t.Context(), "rgw", "home"); err != nil {
+		t.Errorf("another service: %v", err)
+	}
+	var refusal *answer.Error
+	if err := c.awaitWritten(t.Context(), "mds", "home"); !errors.As(err, &refusal) ||
+		refusal.Errno != -int(syscall.EAGAIN) {
+		t.Errorf("%v, want a refusal to try again", err)
 	}
 }

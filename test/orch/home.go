@@ -253,6 +253,20 @@ func (h *Home) lead(ctx context.Context, token string) error {
 	})
 }
 
+// AwaitWritten waits until an Action has written what it declares, or has ended, or is not one that
+// declares something.
+func (h *Home) AwaitWritten(name string) {
+	h.t.Helper()
+	await(h.t, "action "+name, func() error {
+		for _, a := range h.Actions() {
+			if a.Name == name && apply.Unwritten([]api.Action{a}, Name.Name, "", "", "") != nil {
+				return fmt.Errorf("it has not written: %+v", a.Status)
+			}
+		}
+		return nil
+	})
+}
+
 // Actions are the Actions that 'ceph orch' of the cluster asked for, the oldest first.
 func (h *Home) Actions() []api.Action {
 	h.t.Helper()

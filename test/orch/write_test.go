@@ -22,7 +22,7 @@ func TestWrites(t *testing.T) {
 	tier.Full(t)
 	for version, tree := range releases {
 		t.Run(version, func(t *testing.T) {
-			t.Parallel()
+			// One after the other: a call is answered within 2.3 s, or refused.
 			r, h := startBoth(t, tree)
 			for name, text := range documents {
 				write(t, r, name, text)
@@ -31,7 +31,7 @@ func TestWrites(t *testing.T) {
 			major, _, _ := strings.Cut(version, ".")
 			for _, c := range calls {
 				if n, _ := strconv.Atoi(major); c.isOf(n) {
-					do(t, r, c)
+					do(t, r, h, c)
 				}
 			}
 			compare(t, h)
@@ -63,8 +63,12 @@ func write(t *testing.T, r *orch.Release, name, text string) {
 	}
 }
 
-// do makes a call.
-func do(t *testing.T, r *orch.Release, c call) {
+// recorded is the Action that an answer names.
+var recorded = regexp.MustCompile(`action/(orch-\w+)`)
+
+// do makes a call, and waits until what it declares is written: a call whose Action has not come so
+// far within its time says that it is scheduled.
+func do(t *testing.T, r *orch.Release, h *orch.Home, c call) {
 	t.Helper()
 	out, err := r.Ceph(strings.Fields(strings.ReplaceAll(c.command, "@", r.Dir+"/"))...)
 	switch {
@@ -74,6 +78,9 @@ func do(t *testing.T, r *orch.Release, c call) {
 		t.Errorf("ceph %s is not refused: %v\n%s", c.command, err, out)
 	case err != nil && strings.Contains(err.Error(), "Traceback"):
 		t.Errorf("ceph %s: %v", c.command, err)
+	}
+	for _, name := range recorded.FindAllStringSubmatch(out, -1) {
+		h.AwaitWritten(name[1])
 	}
 }
 
