@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 // earlier names an Action that was created before another one, writes to one of the same objects,
@@ -22,29 +23,28 @@ func earlier(ctx context.Context, c client.Client, a *api.Action, writes []write
 	}
 	for i := range all.Items {
 		o := &all.Items[i]
-		same := o.Spec.Kind == Kind && o.Spec.Cluster == a.Spec.Cluster
-		if same && isBefore(o, a) && !o.Status.State.Final() && !hasWritten(o) && overlap(o, writes) {
+		if o.Spec.Cluster == a.Spec.Cluster && isBefore(o, a) && WillWrite(o) && overlap(o, writes) {
 			return o.Name, nil
 		}
 	}
 	return "", nil
 }
 
-// isBefore says whether an Action was created before another one. The API has seconds.
+// isBefore says whether an Action was asked for before another one. The API's times have seconds.
 func isBefore(a, b *api.Action) bool {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
+	asked := strings.Compare(a.Annotations[wire.AnnotationAsked], b.Annotations[wire.AnnotationAsked])
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), asked, strings.Compare(a.Name, b.Name)) < 0
 }
 
 // Unwritten is an Action of a cluster that has not ended, and has not written its objects yet, one
 // of which has this kind and name; nil where there is none. Without a name any object of the kind
-// counts. An Action that waits for approval or is cancelled does not count, and neither does one
-// that is called except.
+// counts. An Action that waits for approval does not count, and neither does one that is called
+// except.
 func Unwritten(all []api.Action, cluster, kind, name, except string) *api.Action {
 	for i := range all {
 		a := &all[i]
-		waits := a.Name != except && a.Spec.Kind == Kind && a.Spec.Cluster == cluster &&
-			a.Spec.Want != api.WantCancelled && !a.Status.State.Final() && a.Status.State != api.ActionPendingApproval
-		if waits && !hasWritten(a) && writesTo(a, func(w write) bool {
+		counts := a.Name != except && a.Spec.Cluster == cluster && a.Status.State != api.ActionPendingApproval
+		if counts && WillWrite(a) && writesTo(a, func(w write) bool {
 			return w.Object["kind"] == kind && (name == "" || nameIn(w) == name)
 		}) {
 			return a
@@ -53,11 +53,12 @@ func Unwritten(all []api.Action, cluster, kind, name, except string) *api.Action
 	return nil
 }
 
-// hasWritten says whether an Action has written everything that it declares.
-func hasWritten(a *api.Action) bool {
-	return slices.ContainsFunc(a.Status.Steps, func(s api.ActionStep) bool {
-		return s.Name == StepPersist && s.State == api.StepDone
-	})
+// WillWrite says whether an Action declares something, and has neither written all of it nor ended.
+func WillWrite(a *api.Action) bool {
+	return a.Spec.Kind == Kind && !a.Status.State.Final() &&
+		!slices.ContainsFunc(a.Status.Steps, func(s api.ActionStep) bool {
+			return s.Name == StepPersist && s.State == api.StepDone
+		})
 }
 
 // overlap says whether an Action writes to one of the objects that others write to.

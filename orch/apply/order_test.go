@@ -12,6 +12,7 @@ import (
 
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/orch/spec"
+	"github.com/holdfast-storage/holdfast/orch/wire"
 )
 
 func fakeClient(t *testing.T, objects ...client.Object) client.Client {
@@ -54,6 +55,7 @@ func at(seconds int) metav1.Time { return metav1.NewTime(time.Unix(int64(1000+se
 func TestEarlier(t *testing.T) {
 	node := object("StorageNode", "ceph-h3", "exclude", "disk")
 	of := applying(t, "orch-of", 10, node)
+	of.Annotations = map[string]string{wire.AnnotationAsked: "2026-11-29T00:00:10.500000000Z"}
 	writes, err := writesOf(of)
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +70,8 @@ func TestEarlier(t *testing.T) {
 		"one of another cluster":           {func(a *api.Action) { a.Spec.Cluster = "other" }, ""},
 		"one of another kind":              {func(a *api.Action) { a.Spec.Kind = api.ActionDaemonRestart }, ""},
 		"one that was created later":       {func(a *api.Action) { a.CreationTimestamp = at(11) }, ""},
+		"one of the same second, before":   {sameSecond("2026-11-29T00:00:10.100000000Z"), "orch-other"},
+		"one of the same second, after":    {sameSecond("2026-11-29T00:00:10.900000000Z"), ""},
 		"one that writes another object":   {writing(t, object("StorageNode", "ceph-h2", "exclude", "disk")), ""},
 		"one that writes another kind":     {writing(t, object("DriveGroup", "ceph-h3", "exclude", "disk")), ""},
 		"one that cannot be read, refused": {func(a *api.Action) { a.Spec.Parameters = nil }, ""},
@@ -78,6 +82,12 @@ func TestEarlier(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
+	}
+}
+
+func sameSecond(asked string) func(*api.Action) {
+	return func(a *api.Action) {
+		a.CreationTimestamp, a.Annotations = at(10), map[string]string{wire.AnnotationAsked: asked}
 	}
 }
 
@@ -94,7 +104,8 @@ func TestUnwritten(t *testing.T) {
 		"one that has written":           {func(a *api.Action) { a.Status.Steps[0].State = api.StepDone }, "home", false},
 		"one that has ended":             {func(a *api.Action) { a.Status.State = api.ActionFailed }, "home", false},
 		"one of another cluster":         {func(a *api.Action) { a.Spec.Cluster = "other" }, "home", false},
-		"one that is cancelled":          {func(a *api.Action) { a.Spec.Want = api.WantCancelled }, "home", false},
+		"one of another kind":            {func(a *api.Action) { a.Spec.Kind = api.ActionDaemonRestart }, "home", false},
+		"one that is being cancelled":    {func(a *api.Action) { a.Spec.Want = api.WantCancelled }, "home", true},
 		"one that waits for approval": {func(a *api.Action) {
 			a.Status.State = api.ActionPendingApproval
 		}, "home", false},

@@ -30,6 +30,13 @@ const ActionApply = "orch.apply"
 // ids may be used twice.
 const AnnotationCall = "ceph.holdfast.io/orch-call"
 
+// AnnotationAsked is on Actions of 'ceph orch': when the call was made, in a form that sorts. The
+// API's own time has seconds.
+const AnnotationAsked = "ceph.holdfast.io/orch-asked"
+
+// AskedLayout is the layout of that time, in UTC.
+const AskedLayout = "2006-01-02T15:04:05.000000000Z"
+
 // SocketName is the name of the agent's socket in the run directory of a ceph-mgr.
 const SocketName = "orch.sock"
 

@@ -29,7 +29,9 @@ func (c *Call) start(
 	if spec.Cluster != "" {
 		a.Namespace = c.View.Cluster.Namespace
 	}
-	a.Annotations = map[string]string{wire.AnnotationCall: c.digest}
+	a.Annotations = map[string]string{
+		wire.AnnotationCall: c.digest, wire.AnnotationAsked: c.Now.UTC().Format(wire.AskedLayout),
+	}
 	err := c.Client.Create(ctx, a)
 	if apierrors.IsAlreadyExists(err) {
 		err = c.sentBefore(ctx, a)
@@ -37,6 +39,13 @@ func (c *Call) start(
 	if err != nil {
 		return "", writing(err, "action %s", a.Name)
 	}
+	return c.outcome(ctx, a, words, enough)
+}
+
+// outcome waits a moment until an Action has come far enough, and answers what has come of it.
+func (c *Call) outcome(
+	ctx context.Context, a *api.Action, words string, enough func(*api.Action) bool,
+) (string, error) {
 	if err := c.follow(ctx, a, enough); err != nil {
 		return "", err
 	}

@@ -76,6 +76,12 @@ func (c *Call) apply(ctx context.Context, docs []json.RawMessage, noOverwrite bo
 	if err != nil {
 		return nil, err
 	}
+	if w := c.unchangedYet(writes, found.changes); w != nil && !spec.Preview(docs) {
+		if err := c.awaitWritten(ctx, w.Service); err != nil {
+			return nil, err
+		}
+		return c.apply(ctx, docs, noOverwrite)
+	}
 	words := append([]string{}, found.words...)
 	if spec.Preview(docs) || len(found.changes) == 0 {
 		return words, nil
@@ -112,7 +118,7 @@ func (c *Call) check(ctx context.Context, writes []spec.Write) (*checked, error)
 		if err != nil {
 			return nil, err
 		}
-		if !same(target) || c.unwritten(w.Object.GetKind(), w.Object.GetName()) != nil {
+		if !same(target) {
 			found.changes = append(found.changes, w)
 			request.Targets = withTarget(request.Targets, target)
 		}

@@ -8,12 +8,15 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/holdfast-storage/holdfast/action/hostaction"
 	api "github.com/holdfast-storage/holdfast/api/v1alpha1"
 	"github.com/holdfast-storage/holdfast/engine"
 	"github.com/holdfast-storage/holdfast/orch/answer"
+	"github.com/holdfast-storage/holdfast/orch/apply"
 	"github.com/holdfast-storage/holdfast/orch/spec"
 )
 
@@ -160,7 +163,15 @@ func addDaemon(ctx context.Context, c *Call) (any, error) {
 		return nil, err
 	}
 	name := strings.TrimSuffix(a.Spec.Type+"."+a.Spec.ID, ".")
-	if err := c.awaitWritten(ctx, a.Spec.Type, a.Spec.ID); err != nil {
+	// A call that is sent twice adds one daemon.
+	before := &api.Action{ObjectMeta: metav1.ObjectMeta{Namespace: c.View.Cluster.Namespace, Name: c.name()}}
+	if err := c.sentBefore(ctx, before); err == nil {
+		words, err := c.outcome(ctx, before, "Scheduled "+name+" update...", stepDone(apply.StepPersist))
+		return []string{words}, err
+	} else if !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	if err := c.awaitWritten(ctx, name); err != nil {
 		return nil, err
 	}
 	document := grown(c.View, name, a.Spec.Placement.Hosts)
@@ -175,8 +186,8 @@ func addDaemon(ctx context.Context, c *Call) (any, error) {
 	return c.apply(ctx, []json.RawMessage{text}, false)
 }
 
-// grown is the document of a service with one more daemon than are declared, and on more hosts.
-// It is nil where nothing declares the service.
+// grown is the document of a service with one more daemon than are declared, or with one more on
+// each of several hosts. It is nil where nothing declares the service.
 func grown(v *engine.View, name string, hosts []any) map[string]any {
 	for _, s := range spec.Services(v) {
 		if s.Name != name || s.IsDeleted() {
@@ -187,7 +198,7 @@ func grown(v *engine.View, name string, hosts []any) map[string]any {
 			placement = map[string]any{}
 			s.Document["placement"] = placement
 		}
-		placement["count"] = s.Size + 1
+		placement["count"] = s.Size + max(1, len(hosts))
 		if has, is := placement["hosts"].([]any); is {
 			placement["hosts"] = append(has, hosts...)
 		}

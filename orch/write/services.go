@@ -53,11 +53,12 @@ func removeService(ctx context.Context, c *Call) (any, error) {
 	case "mon", "mgr":
 		return nil, answer.Errorf("the service %s cannot be removed: the cluster needs it; lower its count with "+
 			"'ceph orch apply %s'", kind, kind)
-	case "osd":
-		return removeGroup(ctx, c, id, a.Force)
 	}
-	if err := c.awaitWritten(ctx, kind, id); err != nil {
+	if err := c.awaitWritten(ctx, a.Name); err != nil {
 		return nil, err
+	}
+	if kind == "osd" {
+		return removeGroup(ctx, c, id, a.Force)
 	}
 	r := c.resourceOf(kind, id)
 	if r == nil {

@@ -49,36 +49,84 @@ func missing(all []string, ok func(string) bool) bool {
 }
 
 // awaitWritten waits until the Actions of earlier calls have written what these declare of a
-// service: a call that adds to it, or removes it, builds on that. The call has a new view then.
-// After a moment it is refused.
-func (c *Call) awaitWritten(ctx context.Context, kind, id string) error {
-	name := id
-	switch kind {
-	case "mon", "mgr":
-		name = c.View.Cluster.Name
-	case "osd":
-		name = spec.GroupName(id)
+// service, and until the leader's caches have it: a call that adds to it, or removes it, builds on
+// that. The call has a new view then. After a moment it is refused.
+func (c *Call) awaitWritten(ctx context.Context, service string) error {
+	a := c.unwritten(service)
+	if a != nil {
+		c.until(ctx, seenWithin, func(v *engine.View) bool {
+			c.View = v
+			a = c.unwritten(service)
+			return a == nil
+		})
 	}
-	if c.unwritten(resourceKinds[kind], name) == nil {
+	if a != nil {
+		return &answer.Error{Errno: -int(syscall.EAGAIN), Message: fmt.Sprintf("%s: action %s of an earlier call, "+
+			"which changes the same resource, has not written it yet; try again, or cancel it with 'holdfast%s action "+
+			"cancel %s'", service, a.Name, inNamespace(a.Namespace), a.Name)}
+	}
+	kind, name := resourceOf(c.View, service)
+	if kind == "" || name == "" {
 		return nil
 	}
-	c.until(ctx, writtenWithin, func(v *engine.View) bool {
+	u, err := live(ctx, c.Client, object(kind, c.View.Cluster.Namespace, name))
+	if err != nil || u == nil {
+		return err
+	}
+	c.until(ctx, seenWithin, func(v *engine.View) bool {
 		c.View = v
-		return c.unwritten(resourceKinds[kind], name) == nil
+		return generationIn(v, kind, name) >= u.GetGeneration()
 	})
-	a := c.unwritten(resourceKinds[kind], name)
-	if a == nil {
-		return nil
-	}
-	return &answer.Error{Errno: -int(syscall.EAGAIN), Message: fmt.Sprintf("action %s, with which an earlier call "+
-		"declares the service, has not written it yet; try again, or cancel it with 'holdfast%s action cancel %s'",
-		a.Name, inNamespace(a.Namespace), a.Name)}
+	return nil
 }
 
-// unwritten is the Action of an earlier call that has not written an object yet, nil where there
-// is none.
-func (c *Call) unwritten(kind, name string) *api.Action {
+// resourceOf is the kind and name of the resource that declares a service. The name is empty where
+// any of the kind does, and the kind where no resource can.
+func resourceOf(v *engine.View, service string) (kind, name string) {
+	kind, name, _ = strings.Cut(service, ".")
+	switch kind {
+	case "mon", "mgr":
+		name = v.Cluster.Name
+	case "osd":
+		name = spec.GroupName(name)
+	}
+	return resourceKinds[kind], name
+}
+
+// generationIn is the generation of a resource in a view, zero where the view has none.
+func generationIn(v *engine.View, kind, name string) int64 {
+	if kind == "StorageCluster" {
+		return v.Cluster.Generation
+	}
+	for _, r := range v.Resources {
+		if r.ResourceKind() == kind && r.GetName() == name {
+			return r.GetGeneration()
+		}
+	}
+	return 0
+}
+
+// unwritten is the Action of an earlier call that has not written yet what it declares of a
+// service, nil where there is none.
+func (c *Call) unwritten(service string) *api.Action {
+	kind, name := resourceOf(c.View, service)
+	if kind == "" {
+		return nil
+	}
 	return apply.Unwritten(c.View.Actions, c.View.Cluster.Name, kind, name, c.name())
+}
+
+// unchangedYet is a write that changes nothing now, of a service that the Action of an earlier call
+// is about to change.
+func (c *Call) unchangedYet(writes, changes []spec.Write) *spec.Write {
+	for i := range writes {
+		w := &writes[i]
+		changed := slices.ContainsFunc(changes, func(o spec.Write) bool { return o.Service == w.Service })
+		if !changed && c.unwritten(w.Service) != nil {
+			return w
+		}
+	}
+	return nil
 }
 
 // endRemovals cancels the Actions that have none but these devices leave, and waits until they have

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,7 @@ import (
 	"github.com/holdfast-storage/holdfast/orch/answer"
 	"github.com/holdfast-storage/holdfast/orch/apply"
 	"github.com/holdfast-storage/holdfast/orch/spec"
+	"github.com/holdfast-storage/holdfast/propose"
 )
 
 // removalOf is an Action of 'ceph orch' that is under way and has disks of host h3 leave, by a field.
@@ -142,9 +144,14 @@ func TestGrown(t *testing.T) {
 	if document := grown(v, "mds.other", nil); document != nil {
 		t.Errorf("%v", document)
 	}
+	fs.DeletionTimestamp = &metav1.Time{}
+	if document := grown(v, "mds.home", nil); document != nil {
+		t.Errorf("of one that is being deleted: %v", document)
+	}
 }
 
-// laterHome is a leader whose view is a later one each time, and the last one for ever.
+// laterHome is a leader that has nothing against anything. Its view is a later one each time, and
+// the last one for ever.
 type laterHome struct {
 	Home
 	views []*engine.View
@@ -158,25 +165,99 @@ func (h *laterHome) View(context.Context, types.NamespacedName) (*engine.View, e
 	return v, nil
 }
 
-func TestAwaitWritten(t *testing.T) {
-	unwritten, written := removalOf(t, "orch-a", "exclude", false, "d1"), removalOf(t, "orch-a", "exclude", false, "d1")
-	for _, a := range []*api.Action{unwritten, written} {
-		a.Spec.Parameters, _ = apply.Parameters([]spec.Write{{Object: object("Filesystem", "default", "home")}}, false)
-	}
-	written.Status.Steps = []api.ActionStep{{Name: apply.StepPersist, State: api.StepDone}}
-	before, after := callWith(unwritten).View, callWith(written).View
+func (*laterHome) Propose(_ context.Context, r propose.Request, _ time.Duration) (*propose.Proposal, error) {
+	return &propose.Proposal{Targets: r.Targets}, nil
+}
 
-	c := &Call{Call: answer.Call{View: before}, Home: &laterHome{views: []*engine.View{before, before, after}}}
-	if err := c.awaitWritten(t.Context(), "mds", "home"); err != nil || c.View != after {
-		t.Errorf("%v", err)
+// TestCall_later: calls that build on what an earlier call declares wait until its Action has
+// written that, and are refused while it has not.
+func TestCall_later(t *testing.T) {
+	const addMDS = `{"spec":{"service_type":"mds","service_id":"home","placement":{}}}`
+	for name, call := range map[string]struct{ method, args, writes string }{
+		"add":              {"add_daemon", addMDS, "Filesystem/home"},
+		"remove":           {"remove_service", `{"service_name":"mds.home"}`, "Filesystem/home"},
+		"remove a group":   {"remove_service", `{"service_name":"osd.hdd"}`, "DriveGroup/hdd"},
+		"remove mirrors":   {"remove_service", `{"service_name":"rbd-mirror"}`, "RBDMirror/any"},
+		"apply, unchanged": {"apply", `{"specs":[{"service_type":"mon","placement":{"count":3}}]}`, "StorageCluster/ceph"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, of, _ := strings.Cut(call.writes, "/")
+			before, after := laterView(t, kind, of, api.StepRunning), laterView(t, kind, of, api.StepDone)
+			c := laterCall(t, call.args, before, before, after)
+			if _, err := Do(t.Context(), call.method, c); err != nil || c.View.Actions[0].Status.Steps[0].State != api.StepDone {
+				t.Errorf("%v; its view has %+v", err, c.View.Actions[0].Status)
+			}
+			var refusal *answer.Error
+			_, err := Do(t.Context(), call.method, laterCall(t, call.args, before))
+			if !errors.As(err, &refusal) || refusal.Errno != -int(syscall.EAGAIN) {
+				t.Errorf("%v, want a refusal to try again", err)
+			}
+			other := laterView(t, "ObjectStore", "s3", api.StepRunning)
+			if _, err := Do(t.Context(), call.method, laterCall(t, call.args, other)); err != nil {
+				t.Errorf("while an Action writes to another resource: %v", err)
+			}
+		})
 	}
-	c = &Call{Call: answer.Call{View: before}, Home: &laterHome{views: []*engine.View{before}}}
-	if err := c.awaitWritten(t.Context(), "rgw", "home"); err != nil {
-		t.Errorf("another service: %v", err)
+}
+
+// laterView is a cluster with three mons and a Filesystem, of which an Action writes an object.
+func laterView(t *testing.T, kind, name string, step api.StepState) *engine.View {
+	t.Helper()
+	a := removalOf(t, "orch-earlier", "exclude", false, "d1")
+	a.Status.Steps = []api.ActionStep{{Name: apply.StepPersist, State: step}}
+	var err error
+	a.Spec.Parameters, err = apply.Parameters([]spec.Write{{Object: object(kind, "default", name)}}, false)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var refusal *answer.Error
-	if err := c.awaitWritten(t.Context(), "mds", "home"); !errors.As(err, &refusal) ||
-		refusal.Errno != -int(syscall.EAGAIN) {
-		t.Errorf("%v, want a refusal to try again", err)
+	v := callWith(a).View
+	v.Cluster.Spec.Ceph = &api.CephSpec{}
+	v.Cluster.Spec.Ceph.Mon.Count = 3
+	fs := &api.Filesystem{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "home"}}
+	fs.Spec.StandbyMDS = new(int32(15)) // one more is the most that there can be
+	v.Resources = []api.Resource{fs}
+	return v
+}
+
+// laterCall is a call that sees one view, and then others. The API takes what it writes, and its
+// Actions are done at once.
+func laterCall(t *testing.T, args string, views ...*engine.View) *Call {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := api.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	to := fake.NewClientBuilder().WithScheme(scheme).WithObjects(views[0].Cluster.DeepCopy()).WithInterceptorFuncs(
+		interceptor.Funcs{
+			Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+				return nil
+			},
+			Create: func(ctx context.Context, to client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				a := o.(*api.Action)
+				a.Spec.Requester, a.Status.State = "holdfast:orch:default:ceph", api.ActionDone
+				return to.Create(ctx, a, opts...)
+			},
+		}).Build()
+	return &Call{
+		Call: answer.Call{View: views[0], Args: []byte(args)}, ID: "0123456789abcdef", Client: to,
+		Home: &laterHome{views: views},
+	}
+}
+
+// TestAddDaemon_twice: a call that is sent twice adds one daemon, though there may be no more.
+func TestAddDaemon_twice(t *testing.T) {
+	v := laterView(t, "Filesystem", "home", api.StepDone)
+	c := laterCall(t, `{"spec":{"service_type":"mds","service_id":"home","placement":{}}}`, v)
+	first, err := Do(t.Context(), "add_daemon", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Resources[0].(*api.Filesystem).Spec.StandbyMDS = new(int32(16))
+	if again, err := Do(t.Context(), "add_daemon", c); err != nil || !reflect.DeepEqual(again, first) {
+		t.Errorf("%v, %v; the first time %v", again, err, first)
+	}
+	c.ID = "another"
+	if more, err := Do(t.Context(), "add_daemon", c); err == nil {
+		t.Errorf("one too many is not refused: %v", more)
 	}
 }

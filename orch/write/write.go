@@ -177,9 +177,9 @@ func (c *Call) usedHost(name string) (*api.Host, error) {
 }
 
 const (
-	// seenWithin bounds the wait for the leader's own caches after a write, writtenWithin that for
-	// the Actions of earlier calls, and lookEvery is between two looks.
-	seenWithin, writtenWithin, lookEvery = 500 * time.Millisecond, time.Second, 10 * time.Millisecond
+	// seenWithin bounds the wait for the leader's own caches after a write, and lookEvery is
+	// between two looks.
+	seenWithin, lookEvery = 500 * time.Millisecond, 10 * time.Millisecond
 )
 
 // until looks at the cluster until ok holds, or for as long as most: a caller who reads after a

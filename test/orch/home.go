@@ -259,7 +259,7 @@ func (h *Home) AwaitWritten(name string) {
 	h.t.Helper()
 	await(h.t, "action "+name, func() error {
 		for _, a := range h.Actions() {
-			if a.Name == name && apply.Unwritten([]api.Action{a}, Name.Name, "", "", "") != nil {
+			if a.Name == name && apply.WillWrite(&a) {
 				return fmt.Errorf("it has not written: %+v", a.Status)
 			}
 		}
