@@ -20,8 +20,8 @@ import (
 )
 
 // askedFor is how long the storage system is waited for before an answer, and planWithin how long a
-// plan may take with that. What is left of the time of a call is for its Action.
-const askedFor, planWithin = 800 * time.Millisecond, 1200 * time.Millisecond
+// plan may take with that. What is left of the time of a call is for its Action, at least toRecord.
+const askedFor, planWithin, toRecord = 800 * time.Millisecond, 1200 * time.Millisecond, 600 * time.Millisecond
 
 // unplanned is said of a call that was recorded while nobody could say whether it can be carried out.
 const unplanned = "Ceph did not answer in time, so Holdfast has not checked whether this can be done; " +
@@ -148,7 +148,11 @@ func proposed(ctx context.Context, home Home, r propose.Request) (*propose.Propo
 		err      error
 		fault    any
 	}
-	ctx, cancel := context.WithTimeout(ctx, planWithin)
+	most := planWithin
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end)-toRecord)
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	said := make(chan answered, 1)
 	go func() {
 		defer cancel()
@@ -160,7 +164,7 @@ func proposed(ctx context.Context, home Home, r propose.Request) (*propose.Propo
 		p, err := home.Propose(ctx, r, askedFor)
 		said <- answered{proposal: p, err: err}
 	}()
-	late := time.NewTimer(planWithin)
+	late := time.NewTimer(most)
 	defer late.Stop()
 	select {
 	case a := <-said:
