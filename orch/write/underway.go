@@ -65,7 +65,7 @@ func (c *Call) awaitWritten(ctx context.Context, service string) error {
 			"which changes the same resource, has not written it yet; try again, or cancel it with 'holdfast%s action "+
 			"cancel %s'", service, a.Name, inNamespace(a.Namespace), a.Name)}
 	}
-	kind, name := resourceOf(c.View, service)
+	kind, name := objectOf(c.View, service)
 	if kind == "" || name == "" {
 		return nil
 	}
@@ -80,9 +80,9 @@ func (c *Call) awaitWritten(ctx context.Context, service string) error {
 	return nil
 }
 
-// resourceOf is the kind and name of the resource that declares a service. The name is empty where
-// any of the kind does, and the kind where no resource can.
-func resourceOf(v *engine.View, service string) (kind, name string) {
+// objectOf is the kind and name of the object that declares a service, whether there is one or not.
+// The name is empty where any of the kind does, and the kind where none can.
+func objectOf(v *engine.View, service string) (kind, name string) {
 	kind, name, _ = strings.Cut(service, ".")
 	switch kind {
 	case "mon", "mgr":
@@ -109,7 +109,7 @@ func generationIn(v *engine.View, kind, name string) int64 {
 // unwritten is the Action of an earlier call that has not written yet what it declares of a
 // service, nil where there is none.
 func (c *Call) unwritten(service string) *api.Action {
-	kind, name := resourceOf(c.View, service)
+	kind, name := objectOf(c.View, service)
 	if kind == "" {
 		return nil
 	}

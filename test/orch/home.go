@@ -259,11 +259,15 @@ func (h *Home) AwaitWritten(name string) {
 	h.t.Helper()
 	await(h.t, "action "+name, func() error {
 		for _, a := range h.Actions() {
-			if a.Name == name && apply.WillWrite(&a) {
+			switch {
+			case a.Name != name:
+			case apply.WillWrite(&a):
 				return fmt.Errorf("it has not written: %+v", a.Status)
+			default:
+				return nil
 			}
 		}
-		return nil
+		return fmt.Errorf("it does not exist")
 	})
 }
 
