@@ -44,9 +44,10 @@ type Seat struct {
 // Event tells one difference.
 type Event struct{ Code, Object, Message string }
 
-// Next returns the first difference between what was told and what is, and what has been told with it; nil when all has been told. steps
-// are those that were tried since, as far as they are known: they say why. The first event of all tells how the members are, and not
-// how they came to be.
+// Next returns the first difference between what was told and what is, and what has been told with
+// it; nil when all has been told. steps are those that were tried since, as far as they are known:
+// they say why. The first event of all tells how the members were before these steps: the log may
+// not have been writable for some time.
 func (t Told) Next(v View, p Plan, steps []Step) (*Event, Told) {
 	next := t
 	next.Members = maps.Clone(t.Members)
@@ -56,7 +57,7 @@ func (t Told) Next(v View, p Plan, steps []Step) (*Event, Told) {
 	case t.Members == nil && p.Degraded == "" && !v.works():
 		return nil, t // it is not known yet how they are
 	case t.Members == nil:
-		next.Members = seatsOf(v)
+		next.Members = seatsBefore(v, steps)
 		return next.health(p), next
 	}
 	if event := next.removed(v, steps); event != nil {
@@ -85,14 +86,20 @@ func (t Told) Leads(server string) (*Event, Told) {
 	return &Event{CodeLeader, "leader/" + server, message}, t
 }
 
-func seatsOf(v View) map[uint64]Seat {
+// seatsBefore returns the members without what steps did: a member that was added since has no
+// seat, and one that was promoted no vote.
+func seatsBefore(v View, steps []Step) map[uint64]Seat {
 	all := map[uint64]Seat{}
 	for _, m := range v.Members {
-		if !m.Unnamed {
-			all[m.ID] = Seat{Server: m.Name, Voter: m.Voter}
+		if !m.Unnamed && !tried(steps, Add, m.Name) {
+			all[m.ID] = Seat{Server: m.Name, Voter: m.Voter && !tried(steps, Promote, m.Name)}
 		}
 	}
 	return all
+}
+
+func tried(steps []Step, verb Verb, server string) bool {
+	return last(steps, verb, server).Server != ""
 }
 
 // restored tells that the control plane began another life.

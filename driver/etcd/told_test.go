@@ -203,6 +203,29 @@ func TestTold_first(t *testing.T) {
 	}
 }
 
+// TestTold_firstIsLate: what was done before the first event could be written is told after it,
+// with its cause.
+func TestTold_firstIsLate(t *testing.T) {
+	v := picture(t, "a:voter b:voter c:learner d:voter")
+	steps := []Step{
+		{Verb: Add, Server: "b", Reason: "it asked"},
+		{Verb: Promote, Server: "b", Member: v.Members[1].ID},
+		{Verb: Add, Server: "c", Reason: "it asked, too"},
+		{Verb: Promote, Server: "d", Member: v.Members[3].ID},
+	}
+	got, told := short(t, Told{}, v, steps)
+	want := []string{
+		"MEMBER_ADDED b: it asked", "MEMBER_PROMOTED b: it has caught up",
+		"MEMBER_ADDED c: it asked, too", "MEMBER_PROMOTED d: it has caught up",
+	}
+	if len(got) == 0 || !slices.Equal(got[1:], want) {
+		t.Errorf("it tells %q, want how they are and then %q", got, want)
+	}
+	if got, _ = short(t, told, v, nil); got != nil {
+		t.Errorf("then it tells %q once more", got)
+	}
+}
+
 // TestTold_restored: that the control plane was restored is told once in each of its lives, before what follows from it, also where nothing was told before.
 func TestTold_restored(t *testing.T) {
 	before, v := Told{}, View{Generation: 7, Restored: "on a from its own data"}

@@ -54,7 +54,7 @@ func main() {
 	flag.BoolVar(&o.unchanged, "unchanged", false, "measure only what an orchestration costs in which nothing changes")
 	flag.IntVar(&o.deaths, "deaths", 20, "how many daemons end, one after the other, to measure reactions")
 	flag.StringVar(&o.dir, "dir", "", "where everything is kept while it runs (default: a new directory that is removed)")
-	flag.StringVar(&o.profile, "profile", "", "write CPU profiles of the server to this file name with .up, .quiet and .react (-unchanged: .before, .busy and .after) appended, of the agents with .agents after that, and a heap profile with .heap")
+	flag.StringVar(&o.profile, "profile", "", "write CPU profiles of the server to this file name with .up (the last wave), .quiet and .react (-unchanged: .before, .busy and .after) appended, of the agents with .agents after that, and a heap profile with .heap")
 	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
 	flag.BoolVar(&o.noBound, "no-bound", false, "end well also where a bound is not kept")
 	flag.Parse()

@@ -84,7 +84,7 @@ func (b *bench) join(ctx context.Context) (err error) {
 // bringUp declares the clusters and waits until all are ready.
 func (b *bench) bringUp(ctx context.Context) error {
 	note("%d clusters with %d daemons come up", b.clusters, b.result.Daemons)
-	stopProfile := b.startProfile(ctx, ".up", 30*time.Second)
+	stopProfile := func() error { return nil }
 	read, err := b.meter(ctx)
 	if err != nil {
 		return err
@@ -94,6 +94,9 @@ func (b *bench) bringUp(ctx context.Context) error {
 	}
 	for from := 0; from < b.hosts; from += b.wave {
 		to := min(from+b.wave, b.hosts)
+		if to == b.hosts { // the last wave costs most: there are the most objects
+			stopProfile = b.startProfile(ctx, ".up", profiledUp)
+		}
 		if err := b.declareNodes(ctx, from, to); err != nil {
 			return err
 		}
@@ -105,6 +108,9 @@ func (b *bench) bringUp(ctx context.Context) error {
 	b.result.BringUp, err = read()
 	return errors.Join(err, stopProfile())
 }
+
+// profiledUp is how much of the last wave is profiled.
+const profiledUp = 20 * time.Second
 
 // quiet watches the fleet while nothing happens.
 func (b *bench) quiet(ctx context.Context) error {
