@@ -13,7 +13,7 @@ import (
 // other.
 func TestDaemonStop(t *testing.T) {
 	begin(t)
-	b := newBed(t, 3, 1)
+	b := newStorageBed(t, 3, 1)
 	spec := home.SpecFor(b.Lab, 3, 2, 1)
 	b.mustApply(spec.YAML())
 	b.ceph("osd", "pool", "create", "images", "8")

@@ -13,7 +13,7 @@ import (
 // TestDisks takes disks from a Ceph cluster and replaces one that was pulled, by editing what is declared, while a client writes.
 func TestDisks(t *testing.T) {
 	begin(t)
-	b := newBed(t, 3, 2)
+	b := newStorageBed(t, 3, 2)
 	wanted := home.SpecFor(b.Lab, 3, 2, 2)
 	wanted.Interval = "2s"
 	b.mustApply(wanted.YAML())

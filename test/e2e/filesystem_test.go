@@ -26,7 +26,7 @@ const desktopYAML = "---\napiVersion: holdfast.io/v1alpha1\nkind: Client\nmetada
 // back, and more MDS share the work; its deletion waits for the client.
 func TestFilesystem(t *testing.T) {
 	begin(t)
-	b := newBed(t, 4, 1)
+	b := newStorageBed(t, 4, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "2s"
 	delete(wanted.Devices, b.Lab.Host(4).Name) // which has nothing but an MDS
@@ -78,7 +78,8 @@ func (b *bed) filesystemMade() {
 		b.Fatalf("%+v, %v", s, err)
 	}
 	b.cephSays("1073741824", "fs", "subvolumegroup", "info", "home", "users")
-	b.cephHealthy(3, 3)
+	// Ceph's autoscaler gives the data pool more placement groups when it likes, and these peer.
+	b.await("Ceph to be well", func() error { return b.health(3, 3) })
 }
 
 // mountFilesystem mounts the filesystem by FUSE, as the client that was declared for it, and has a client write to it.

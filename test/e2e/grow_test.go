@@ -12,7 +12,7 @@ import (
 // made by hand, then have three copies on three hosts; one that was made before is told of, and left alone.
 func TestGrow(t *testing.T) {
 	begin(t)
-	b := newBed(t, 3, 1)
+	b := newStorageBed(t, 3, 1)
 	small, large := home.SpecFor(b.Lab, 1, 1, 1), home.SpecFor(b.Lab, 3, 2, 1)
 	small.Devices = map[string][]string{b.Lab.Host(1).Name: small.Devices[b.Lab.Host(1).Name]}
 	b.mustApply(small.YAML())

@@ -77,3 +77,14 @@ func newBed(t *testing.T, count, disks int) *bed {
 	lab := hosts.New(t, hosts.Options{Count: count, Disks: disks})
 	return &bed{t, home.Start(t, lab, binary)}
 }
+
+// newStorageBed is newBed for a test that is about storage alone. The core tier starts one server
+// and agents, which takes less of the machine; the full tier starts a server on each host.
+func newStorageBed(t *testing.T, count, disks int) *bed {
+	t.Helper()
+	if !testing.Short() {
+		return newBed(t, count, disks)
+	}
+	lab := hosts.New(t, hosts.Options{Count: count, Disks: disks})
+	return &bed{t, home.StartOne(t, lab, binary)}
+}

@@ -22,7 +22,7 @@ func orchOf(wanted home.Spec, state string) string {
 // and the leader change, and in one that gets it later.
 func TestOrch(t *testing.T) {
 	begin(t)
-	b := newBed(t, 3, 1)
+	b := newStorageBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "2s"
 	b.mustApply(orchOf(wanted, "Enabled"))

@@ -15,7 +15,7 @@ import (
 // yet to be added: each command with what it has to answer.
 func TestOrchWrites(t *testing.T) {
 	begin(t)
-	b := newBed(t, 4, 2)
+	b := newStorageBed(t, 4, 2)
 	b.mustApply(orchManifest(b))
 	b.awaitOrch()
 	s := &session{b}

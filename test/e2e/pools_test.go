@@ -22,7 +22,7 @@ func poolYAML(name string, lines ...string) string {
 // TestPools declares pools together with their cluster, on hosts each in a rack of its own, changes them while a client writes, and has them refused, kept and wiped.
 func TestPools(t *testing.T) {
 	begin(t)
-	b := newBed(t, 3, 1)
+	b := newStorageBed(t, 3, 1)
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval, wanted.Config = "2s", maps.Clone(wanted.Config)
 	delete(wanted.Config, "mon_allow_pool_delete") // as in production

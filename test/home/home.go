@@ -58,6 +58,18 @@ func StartServers(t hosts.T, lab *hosts.Lab, binary string, count int, args ...s
 	return h
 }
 
+// StartOne starts a server on the first host of the lab and agents on the others, and waits until
+// all hosts are connected.
+func StartOne(t hosts.T, lab *hosts.Lab, binary string) *Home {
+	t.Helper()
+	h := StartServers(t, lab, binary, 1)
+	for n := 2; n <= len(lab.Hosts()); n++ {
+		h.StartAgent(t, n, h.Token(t, "agent"))
+	}
+	h.AwaitHosts(t, len(lab.Hosts()))
+	return h
+}
+
 // Quorum is what 'holdfast quorum' says.
 type Quorum struct {
 	Leader   string
