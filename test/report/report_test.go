@@ -24,6 +24,10 @@ const someRun = `
 not JSON: what a tool says
 {"Action":"output","Package":"q","Test":"TestHangs","Output":"    q_test.go:3: waiting\n"}
 {"Action":"fail","Package":"broken","Elapsed":0}
+{"Action":"fail","Package":"s","Test":"TestOnce","Elapsed":1}
+{"Action":"fail","Package":"s","Elapsed":1}
+{"Action":"pass","Package":"s","Test":"TestOnce","Elapsed":1}
+{"Action":"pass","Package":"s","Elapsed":1}
 {"Action":"output","Package":"p","Test":"TestLong","Output":"    a_test.go:5: takes part in 'make test-full' alone\n"}
 {"Action":"skip","Package":"p","Test":"TestLong","Elapsed":0}
 `
@@ -44,6 +48,7 @@ func TestPrintFailures(t *testing.T) {
 FAILED p TestBad: panic: no
 FLAKY p TestFlaky: a_test.go:12: it is gone
 FAILED q TestHangs: it did not end: q_test.go:3: waiting
+FLAKY s TestOnce: 
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

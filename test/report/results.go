@@ -145,9 +145,10 @@ func (r results) printFailures(out io.Writer) {
 	for _, i := range r.sorted() {
 		one := r[i]
 		switch {
+		case i.Test == "" && r.failedIn(i.Package): // its tests tell
 		case one.flaky():
 			fmt.Fprintf(out, "FLAKY %s: %s\n", i, one.failure)
-		case one.last() == "fail" && (i.Test != "" || !r.failedIn(i.Package)):
+		case one.last() == "fail":
 			fmt.Fprintf(out, "FAILED %s: %s\n", i, cmp.Or(one.failure, "see above"))
 		case one.last() == "unfinished" && i.Test != "":
 			fmt.Fprintf(out, "FAILED %s: it did not end: %s\n", i, one.saying)
