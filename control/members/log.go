@@ -49,6 +49,9 @@ func NewLog(config *rest.Config, namespace string) (*Log, error) {
 	return &Log{client: c, namespace: namespace}, err
 }
 
+// begun says whether an event has told how the members are.
+func (l *Log) begun() bool { return l.told.Members != nil }
+
 // forget has the log be read anew.
 func (l *Log) forget() { l.events, l.told = nil, quorum.Told{} }
 

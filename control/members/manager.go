@@ -414,7 +414,9 @@ func (q *Manager) tell(ctx context.Context, unread error, view *quorum.View, pla
 	}
 	switch {
 	case err == nil:
-		q.steps = nil
+		if q.events.begun() {
+			q.steps = nil
+		}
 	case ctx.Err() == nil && !apierrors.IsAlreadyExists(err):
 		q.Log.Warn("events of the quorum are written later", "error", err)
 	}

@@ -82,9 +82,9 @@ func newBed(t *testing.T, count, disks int) *bed {
 // and agents, which takes less of the machine; the full tier starts a server on each host.
 func newStorageBed(t *testing.T, count, disks int) *bed {
 	t.Helper()
-	if !testing.Short() {
-		return newBed(t, count, disks)
+	start := home.Start
+	if testing.Short() {
+		start = home.StartOne
 	}
-	lab := hosts.New(t, hosts.Options{Count: count, Disks: disks})
-	return &bed{t, home.StartOne(t, lab, binary)}
+	return &bed{t, start(t, hosts.New(t, hosts.Options{Count: count, Disks: disks}), binary)}
 }

@@ -18,11 +18,11 @@ func orchOf(wanted home.Spec, state string) string {
 	return strings.Replace(wanted.YAML(), mgr, mgr+"    orch: {state: "+state+"}\n", 1)
 }
 
-// TestOrch asks a real ceph-mgr what it shows by 'ceph orch': in a cluster that is made with it, while the mgr
-// and the leader change, and in one that gets it later.
+// TestOrch asks a real ceph-mgr what it shows by 'ceph orch': in a cluster that is made with it, after
+// another mgr took over, and in one that gets it later.
 func TestOrch(t *testing.T) {
 	begin(t)
-	b := newStorageBed(t, 3, 1)
+	b := newBed(t, 3, 1) // a mgr may call a server that does not lead
 	wanted := home.SpecFor(b.Lab, 3, 2, 1)
 	wanted.Interval = "2s"
 	b.mustApply(orchOf(wanted, "Enabled"))
@@ -166,7 +166,7 @@ func (b *bed) orchDaemons() {
 	}
 }
 
-// orchAfterMgr has another mgr take over, and the server that leads killed.
+// orchAfterMgr has another mgr take over.
 func (b *bed) orchAfterMgr() {
 	before := b.mgrs().Active
 	b.ceph("mgr", "fail")
